@@ -12,7 +12,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Decode implements shapes.Inbound. It returns no error.
+// Decode implements shapes.Inbound. The error is always nil, because the body has passed Check.
 func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, callIDs: dialogue.NewCallIDs(dialogue.MaxCallID), req: &dialogue.Request{
 		Inbound: Name, Traits: traits, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
@@ -40,7 +40,7 @@ type decoder struct {
 // maxSearched bounds the search of one request, whose client may repeat one thought behind many pieces of text.
 const maxSearched = 1 << 20
 
-// member reads one member at the top of the body. One without a case goes to Request.Extra.
+// member reads one member at the top of the body. A member that the neutral form does not have goes to Request.Extra.
 func (d *decoder) member(name string, v gjson.Result) {
 	r := d.req
 	switch name {
@@ -86,7 +86,8 @@ func (d *decoder) attachCache() {
 	turns[0].Parts = append([]dialogue.Part{part}, turns[0].Parts...)
 }
 
-// system reads systemInstruction in any of its three forms.
+// system reads systemInstruction in any of its three forms, which are a string, an object with a text, and an object
+// with parts.
 func (d *decoder) system(v gjson.Result) {
 	add := func(text string) {
 		if text != "" {
@@ -195,7 +196,7 @@ func (d *decoder) thinking(name string, v gjson.Result) {
 }
 
 // output reads the form of the answer, which three members of generationConfig describe together. A
-// media type other than JSON and plain text has no neutral form.
+// media type other than JSON and plain text has no neutral form, so it is kept in Request.Extra.
 func (d *decoder) output(config gjson.Result) {
 	mime := str(field(config, "responseMimeType"))
 	schema, subset := field(config, "responseJsonSchema"), field(config, "responseSchema")

@@ -66,8 +66,8 @@ func (d *decoder) toolConfig(v gjson.Result) {
 	d.req.ToolChoice = choiceOf(strings.ToUpper(str(field(config, "mode"))), names)
 }
 
-// choiceOf returns the choice for a mode and the allowed names, or nil for none. VALIDATED means
-// that calls keep to their schemas, and calls nothing by force.
+// choiceOf returns the choice for a mode and the allowed names, or nil for a mode that is absent or unknown. VALIDATED
+// leaves the model free to call no function, as AUTO does. That it also binds calls to their schemas is not kept.
 func choiceOf(mode string, names []string) *dialogue.ToolChoice {
 	switch {
 	case mode == "NONE":

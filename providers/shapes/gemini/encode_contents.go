@@ -200,8 +200,8 @@ func (h *historyBuilder) push(role dialogue.Role, p dialogue.Part) {
 	h.turns = append(h.turns, dialogue.Turn{Role: role, Parts: []dialogue.Part{p}})
 }
 
-// result handles a result at its place in the client's history. One with a call was or will be
-// added behind the call. One without becomes text.
+// result handles a result at its place in the client's history. A result that belongs to a call was or will be
+// added behind the call. Any other result becomes text.
 func (h *historyBuilder) result(r *dialogue.Result) error {
 	if r == nil {
 		return nil

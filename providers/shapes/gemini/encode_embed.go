@@ -72,7 +72,8 @@ var taskTypes = map[vector.Purpose]string{
 	vector.Classification: "CLASSIFICATION", vector.Clustering: "CLUSTERING",
 }
 
-// writeInput writes an input of another shape. Upstreams of this one take no lists of tokens.
+// writeInput writes an input of another shape. Upstreams of this one take no lists of tokens, so tokens of the
+// vocabulary cl100k_base are sent as the text that they stand for, and any others are an error.
 func writeInput(w *jsonw.Writer, r *vector.Request, i int, model string) error {
 	in := &r.Inputs[i]
 	w.Object().Key("model").String(model)

@@ -84,7 +84,7 @@ func writeMediaMember(w *jsonw.Writer, m *dialogue.Media) {
 	w.Key("fileData").Object().Key("mimeType").String(mimeOf(m)).Key("fileUri").String(m.URL + m.FileID).End()
 }
 
-// extensions are the media types of addresses that do not say theirs.
+// extensions has the media type of each file extension. It is for media whose client has not named the type.
 var extensions = map[string]string{
 	"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "heic": "image/heic",
 	"heif": "image/heif", "pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown", "html": "text/html", "htm": "text/html",
@@ -93,8 +93,8 @@ var extensions = map[string]string{
 	"mpeg": "video/mpeg", "mpg": "video/mpeg", "avi": "video/x-msvideo", "3gp": "video/3gpp",
 }
 
-// mimeOf returns the type of media: as given, by the extension of its name or address,
-// else the commonest of its kind. This shape wants one always.
+// mimeOf returns the media type that the client gave, or the one that belongs to the extension of the address or the
+// name, or else the most common one of the kind. It never returns "", because this shape requires a type.
 func mimeOf(m *dialogue.Media) string {
 	if m.MIME != "" {
 		return m.MIME

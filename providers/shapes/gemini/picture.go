@@ -98,9 +98,9 @@ func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
 var blockedPictures = []string{"SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION",
 	"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
 
-// Body implements picture.Codec. A reply without a picture is an error: that of moderation, with the stage that the
-// images shape reports, if the prompt or the picture was blocked, and otherwise that of an upstream that did not do
-// what it was asked for.
+// Body implements picture.Codec. A reply without a picture is an error. If moderation blocked the prompt or the
+// picture, it is the error of moderation with the stage that the images shape reports. Otherwise the upstream did not
+// do what it was asked for, and the error says that.
 func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad
