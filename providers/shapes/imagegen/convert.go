@@ -106,10 +106,10 @@ func (e *encoder) convertSize() {
 	}
 }
 
-// convertPictures assigns the sources to the fields of the route. The vendor edits only with a
-// mask; a remix is the nearest operation without one.
-// Further sources become references of style in the third generation. The older ones take a single
-// picture.
+// convertPictures assigns the sources and the mask to the fields of the route. The vendor edits only with a
+// mask, and a remix is the nearest operation without one. Further sources become references of style in the
+// third generation, and the older ones take a single picture. A mask that marks by transparency becomes one
+// that marks in black.
 func (e *encoder) convertPictures(ctx context.Context) error {
 	if e.operation == picture.Edit && e.mask == nil {
 		e.operation = picture.Remix

@@ -36,7 +36,8 @@ func (e *encoder) own() bool {
 	return e.r.Inbound == Name && (e.r.Version == "V3") == e.v3
 }
 
-// passthrough reports whether the client's JSON can be sent.
+// passthrough reports whether the client's JSON can be sent after patch. It must be of this shape and generation, and
+// the route must take JSON.
 func (e *encoder) passthrough() bool { return e.own() && e.r.Body != nil && e.route.Encoding&JSON != 0 }
 
 // patch replaces the values in the client's JSON that the gateway decides: the model, the number of

@@ -56,8 +56,8 @@ func (in *Input) addMembers(object gjson.Result) error {
 // Text is a field of a form.
 type Text struct{ Name, Value string }
 
-// FromForm returns the Input of a form. If the route has a document, that is a JSON object in the
-// text of that name.
+// FromForm returns the Input of a form. If the route has a document, the fields are the members of the JSON object
+// in the text of that name, and all other texts are ignored.
 func (r *Route) FromForm(texts []Text, attached []picture.Attachment) (*Input, error) {
 	in := &Input{files: attached}
 	document := false

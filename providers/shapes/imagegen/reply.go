@@ -113,8 +113,8 @@ func AppendReply(dst []byte, r *picture.Request, reply *picture.Reply) []byte {
 	return w.Buf
 }
 
-// appendImage writes all fields of the documents. A value that an upstream of another shape does
-// not report is taken from the request.
+// appendImage writes all fields of the documents, without style_type for models of the first generation, which have no
+// styles. A value that an upstream of another shape does not report is taken from the request.
 func appendImage(w *jsonw.Writer, r *picture.Request, i *picture.Image) {
 	prompt, style := i.Prompt, i.StyleType
 	prompt = cmp.Or(prompt, r.Prompt)

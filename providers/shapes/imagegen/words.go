@@ -54,8 +54,8 @@ func aspectV3(word string) (picture.Aspect, bool) {
 	return picture.ParseAspect(word)
 }
 
-// Resolutions that the vendor takes, as portraits and squares. The vendor takes
-// the same ones as landscapes.
+// Resolutions that the vendor takes, as portraits and squares. The vendor takes the same ones as landscapes.
+// portraitsV2 has only those that version 2.0 takes in addition to portraitsV3; see takesV2.
 const (
 	portraitsV3 = " 512x1536 576x1408 576x1472 576x1536 640x1344 640x1408 640x1472 640x1536 704x1152 704x1216 704x1280 704x1344 704x1408 704x1472" +
 		" 736x1312 768x1088 768x1216 768x1280 768x1344 800x1280 832x960 832x1024 832x1088 832x1152 832x1216 832x1248 864x1152 896x960 896x1024" +
@@ -68,7 +68,8 @@ func takesV3(s picture.Size) bool {
 	return strings.Contains(portraitsV3, " "+upright(s).String()+" ")
 }
 
-// takesV2 reports whether version 2.0 makes pictures of this size.
+// takesV2 reports whether version 2.0 makes pictures of this size. It takes the sizes of the third generation, except
+// 800x1280 (though not 1280x800), and some more.
 func takesV2(s picture.Size) bool {
 	return strings.Contains(portraitsV2, " "+upright(s).String()+" ") ||
 		takesV3(s) && s != (picture.Size{Width: 800, Height: 1280})
