@@ -187,12 +187,13 @@ func (c *checker) quality() (err error) {
 }
 
 // delivery decides whether the client gets the picture or an address. The modern models always return the
-// picture itself, so response_format is unknown to them.
+// picture itself and do not know response_format. The word b64_json is accepted for them all the same, because it asks
+// for what they do.
 func (c *checker) delivery() error {
 	if slices.Contains(c.family.refuses, "response_format") {
 		c.r.Inline = true
 		if form, err := c.in.text("response_format"); err != nil || form == "b64_json" {
-			return err // what the model does anyway; an SDK asks for it whatever the model is
+			return err // an SDK sends b64_json for every model
 		}
 		return c.unknown("response_format")
 	}
@@ -270,7 +271,7 @@ func (c *checker) stream() error {
 	return nil
 }
 
-// words checks the parameters with a closed list of words.
+// words reads and checks the parameters with a closed list of words, and user.
 func (c *checker) words() (err error) {
 	if c.r.Moderation, err = c.own("moderation", "low", "auto"); err != nil {
 		return err

@@ -30,8 +30,8 @@ func NewEmitter(r *picture.Request, resolve Resolve, now func() time.Time) *Emit
 	return e
 }
 
-// Reply returns the body of a whole reply. The caller must have replaced the
-// addresses in p by the gateway's own.
+// Reply returns the body of a whole reply: p.Raw if it is set, which is the upstream's body. The caller must have
+// replaced the addresses in p by the gateway's own.
 func (e *Emitter) Reply(p *picture.Reply) []byte {
 	if p.Raw != nil {
 		return p.Raw
