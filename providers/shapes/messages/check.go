@@ -19,8 +19,8 @@ const (
 	minBudget = 1024
 )
 
-// Check applies the rules to the fields in the order in which the body has them, and then names a
-// required field that is missing.
+// Check applies the rules to the fields in the order in which the body has them, and then the rules of whole. A block
+// of an unknown type is no error here. It is reported in Head.Unknown, because the request can still pass through.
 func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	c := checker{
 		head:     shapes.Head{IncludeUsage: true, MaxTokens: -1, N: 1},
@@ -90,8 +90,8 @@ var rules = map[string]func(*checker, gjson.Result) *shapes.Fault{
 	contextManagement: (*checker).contextManagement,
 }
 
-// whole applies the rules that need more than one field: the required fields, and a budget of
-// thinking that leaves room for the answer. A count_tokens request needs no max_tokens.
+// whole applies the rules that need the whole request. The required fields must be there, and the budget of thinking
+// must leave room for the answer. A count_tokens request needs no max_tokens.
 func (c *checker) whole() *shapes.Fault {
 	switch {
 	case !c.sawModel:

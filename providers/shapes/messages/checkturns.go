@@ -29,7 +29,7 @@ func (c *checker) messages(v gjson.Result) *shapes.Fault {
 	return f
 }
 
-// turn accepts a system role beside the two that the shape documents, because agents send it
+// turn checks one message. It accepts a system role beside the two that the shape documents, because agents send it
 // (decisions.md, Text shapes). Models that refuse it get its text in a turn of the user.
 func (c *checker) turn(v gjson.Result) *shapes.Fault {
 	if !v.IsObject() {
@@ -65,7 +65,7 @@ func (c *checker) turn(v gjson.Result) *shapes.Fault {
 	return each(content, func(b gjson.Result) *shapes.Fault { return checkBlock(b, 0) }).In("content")
 }
 
-// system accepts a string or text blocks.
+// system checks the system prompt, which is a string or a list of text blocks.
 func (c *checker) system(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.String || v.Type == gjson.Null {
 		return nil

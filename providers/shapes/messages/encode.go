@@ -99,7 +99,8 @@ func (e *encoder) prompt() error {
 	return nil
 }
 
-// limit decides max_tokens, which the shape requires: the client's, else the target's own maximum.
+// limit decides max_tokens, which the shape requires: the client's, else the target's own maximum, which is recorded as
+// a loss because it may end a reply that the client did not bound.
 func (e *encoder) limit() {
 	switch asked := e.req.MaxTokens; {
 	case asked == nil:

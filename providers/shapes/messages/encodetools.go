@@ -287,7 +287,8 @@ func (e *encoder) named(box *toolSet, c *dialogue.ToolChoice, sent map[string]bo
 	return dialogue.Invalid("tool_choice", "must name one of the tools")
 }
 
-// hosted handles a choice of a tool that another shape's provider runs.
+// hosted writes the choice of a tool that another shape's provider runs into box. That is possible for a search of the
+// web, if the request has one. The error refuses any other tool, because without it the answer would be another one.
 func (e *encoder) hosted(box *toolSet, c *dialogue.ToolChoice, sent map[string]bool) error {
 	if kind := gjson.GetBytes(c.Opaque, "type").String(); strings.HasPrefix(kind, webSearchName) &&
 		sent[webSearchName] {

@@ -168,7 +168,7 @@ func (p *parser) fail(err *dialogue.Error, emit func(*dialogue.Event)) {
 	p.emit(emit, dialogue.Event{Kind: dialogue.EventError, Err: err})
 }
 
-// begin makes the start that an upstream forgot.
+// begin emits the start of the reply if the upstream has not sent one.
 func (p *parser) begin(emit func(*dialogue.Event)) {
 	if !p.started {
 		p.start(gjson.Result{}, emit)

@@ -74,7 +74,7 @@ func (e *streamEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
-// count adds newer counts to those known.
+// count takes over newer counts, each of which replaces the one that was known.
 func (e *streamEmitter) count(u *dialogue.Usage) {
 	if !e.counted {
 		e.usage, e.counted = dialogue.NoUsage, true
