@@ -123,8 +123,8 @@ func (c *checker) finish(noInput bool) *dialogue.Error {
 	return nil
 }
 
-// text returns the rule of a string of at most so many characters, and calls note, if it is not
-// nil, with the string. 0 sets no limit.
+// text returns the rule of a string of at most most characters, or of any length if most is 0. The rule calls note, if
+// that is not nil, with the string.
 func text(most int, note func(*checker, string)) rule {
 	return func(c *checker, path string, v gjson.Result) *dialogue.Error {
 		if v.Type != gjson.String {
@@ -253,8 +253,8 @@ func checkTruncation(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return enum("auto", "disabled")(c, path, v)
 }
 
-// checkStreamOptions checks the options of streams, which are refused without a stream when all members are known.
-// Its members are the vendor's matter, because none of them changes what the gateway does.
+// checkStreamOptions checks only that the options of streams are an object, because none of them changes what the
+// gateway does. It notes that they are there, so that finish can refuse them in a request without a stream.
 func checkStreamOptions(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")

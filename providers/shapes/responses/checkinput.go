@@ -24,8 +24,8 @@ func checkInput(c *checker, path string, v gjson.Result) *dialogue.Error {
 	})
 }
 
-// itemRules are the rules of the item types whose form the gateway relies on.
-// Other types are the vendor's own business and pass: clients are ahead of us.
+// itemRules are the rules of the item types whose form the gateway relies on. Items of other types pass unchecked,
+// because clients may use types that are newer than this gateway.
 var itemRules = map[string]func(at string, item gjson.Result) *dialogue.Error{
 	"message":                 checkMessage,
 	"function_call":           checkFunctionCall,

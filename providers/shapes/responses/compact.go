@@ -44,8 +44,8 @@ const (
 // compacts reports whether a request was sent to the route that compacts a conversation.
 func compacts(in shapes.Params) bool { return strings.HasSuffix(in.Path, callPath+compactPath) }
 
-// isCompaction reports whether items of a type stand for a compacted conversation. The other two names are those of
-// older clients.
+// isCompaction reports whether items of a type stand for a compacted conversation. Older clients use the second and
+// the third name.
 func isCompaction(kind string) bool {
 	return kind == "compaction" || kind == "compaction_summary" || kind == "context_compaction"
 }
@@ -175,8 +175,8 @@ func restoredSummary(at string, item gjson.Result, env *dialogue.Env) ([]byte, *
 	return w.End().End().Buf, nil
 }
 
-// withoutCompacted returns a conversation without what its newest compaction item stands for. Messages of users and
-// instructions stay, as they do in the vendor's own reply.
+// withoutCompacted returns a conversation without what its newest compaction item stands for. Messages of users,
+// instructions and declarations of tools stay, as they do in the vendor's own reply.
 // Only the newest item counts, since it was made from a conversation in which the older ones
 // already stood for their part.
 func withoutCompacted(items []json.RawMessage) []json.RawMessage {
@@ -229,7 +229,8 @@ func (c *compactor) Emit(dst []byte, ev *dialogue.Event) []byte {
 }
 
 // Summary returns the text of the reply, or "" if the model wrote none or its vendor's filter ended it. A text that was
-// cut off lacks what remains to be done. It is a summary only of a response, whose status says so.
+// cut off may lack what remains to be done. It counts as a summary in a response, whose status shows that it was cut
+// off, and not in the object of the route that compacts, which has no status.
 func (c *compactor) Summary() string {
 	cut := c.reason == dialogue.ReasonLength || c.reason == dialogue.ReasonContextWindow
 	if len(c.reply.Reply.Choices) == 0 || c.reason == dialogue.ReasonFilter ||

@@ -145,7 +145,8 @@ func (d *decoder) system(parts []dialogue.Part) {
 	d.turn(dialogue.User, d.texts(parts, dialogue.SystemPart)...)
 }
 
-// texts returns the text of a system message, which can have nothing else.
+// texts returns the text of a system message as parts of that kind. Such a message can have nothing else, so its media
+// are recorded as lost.
 func (d *decoder) texts(parts []dialogue.Part, kind dialogue.PartKind) []dialogue.Part {
 	var out []dialogue.Part
 	for _, p := range parts {

@@ -8,8 +8,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// close ends a part, and with it the item that the part belongs to. A message may get further
-// parts, so it ends when another item begins.
+// close ends a part, and with it the item that the part belongs to. A message may get further parts, so it stays open
+// until another item begins. If that has happened already, it ends here with its last part.
 func (e *emitter) close(ev *dialogue.Event) {
 	i, ok := e.part(ev.Part)
 	if !ok {
@@ -76,7 +76,8 @@ func (e *emitter) closeTextEvents(p openPart, c *content) {
 	e.done()
 }
 
-// finishIfClosed ends a message of which all parts are closed.
+// finishIfClosed ends a message if all of its parts are closed. It is called once another item has begun, after which
+// the message gets no further part.
 func (e *emitter) finishIfClosed(it *outputItem) {
 	for i := range it.contents {
 		if !it.contents[i].closed {

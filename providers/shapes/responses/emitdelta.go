@@ -99,7 +99,7 @@ func (e *emitter) thought(it *outputItem, text string) {
 	e.done()
 }
 
-// summaryEvent begins an event about that part.
+// summaryEvent begins an event about the one part of the summary of a reasoning item.
 func (e *emitter) summaryEvent(kind string, it *outputItem) {
 	e.place(kind, it)
 	e.w.Key("summary_index").Int(0)

@@ -216,7 +216,7 @@ func (e *emitter) explain() {
 			}
 		}
 	}
-	const number = -1 // no parser numbers a part so
+	const number = -1 // no parser gives this number to a part
 	e.open(&dialogue.Event{Part: number, PartKind: dialogue.RefusalPart})
 	e.delta(&dialogue.Event{Part: number, Text: e.detail})
 	e.close(&dialogue.Event{Part: number})

@@ -301,7 +301,8 @@ func (e *encoder) effort() string {
 	return "high"
 }
 
-// identity writes the user and the class of service.
+// identity writes the user and the class of service, and, for a client of the vendor's other shapes, metadata and the
+// parameters of the prompt cache.
 func (e *encoder) identity() {
 	if e.req.User != "" {
 		e.w.Key("safety_identifier").String(shortUser(e.req.User))

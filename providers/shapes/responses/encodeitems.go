@@ -140,7 +140,7 @@ func (it *items) media(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
 	return nil
 }
 
-// flush ends the input.
+// flush ends the input. It writes the collected message, and drops reasoning to which nothing belongs.
 func (it *items) flush() {
 	it.flushMessage()
 	it.dropThinking()

@@ -20,7 +20,7 @@ type frame struct {
 	logs    gjson.Result // logprobs
 }
 
-// readFrame reads an event. name is that of the event line, for servers whose data has no type.
+// readFrame reads an event. name comes from the event line and counts for servers whose data has no type.
 func readFrame(name string, root gjson.Result) frame {
 	f := frame{kind: name, output: -1}
 	root.ForEach(func(key, v gjson.Result) bool {

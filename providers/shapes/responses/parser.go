@@ -141,7 +141,7 @@ func notAResponse(root gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// Answered is Done: the terminal event has everything in it.
+// Answered is the same as Done, because the terminal event contains everything.
 func (p *parser) Answered() bool { return p.done }
 
 // EOF says that the stream ended. Without a terminal event the reply is cut.

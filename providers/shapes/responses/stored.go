@@ -104,8 +104,8 @@ func appendContent(w *jsonw.Writer, role string, text gjson.Result) {
 	w.End().End()
 }
 
-// Items lists the input of a request as it stands, without a trigger, which asks for something and is no item. A string
-// is one message. The items are views of body.
+// Items lists the items in the input of a request as they stand. A string is one message. A compaction_trigger is left
+// out, because it asks for a summary and is not part of the conversation. The items are views of body.
 func Items(body []byte) []json.RawMessage {
 	return slices.DeleteFunc(ownItems(body), isTrigger)
 }
