@@ -27,7 +27,7 @@ var lengths = []int{4, 6, 8}
 
 const extension = 8
 
-// parameters are those of a job in the vendor's words.
+// parameters has the parameters of a job in the vendor's words.
 type parameters struct {
 	frame
 	seconds int

@@ -78,7 +78,8 @@ func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec,
 	return op.name, op.status, nil
 }
 
-// source returns the address of the video to extend, or "" if the video is in the request.
+// source returns the address of the video to extend, or "" if the video is in the request. A lookup that fails is
+// classified as NotSent, because the job itself was not submitted yet.
 func (p *Provider) source(ctx context.Context, s *video.Source) (string, error) {
 	if s == nil || s.File != nil {
 		return "", nil
@@ -88,7 +89,7 @@ func (p *Provider) source(ctx context.Context, s *video.Source) (string, error) 
 		return "", unsupported("video", "the provider of this model no longer has it")
 	}
 	if f, ok := err.(*upstream.Failure); ok && f.Class != upstream.Cancelled {
-		f.Class = upstream.NotSent // the submission was not sent, so it may be repeated
+		f.Class = upstream.NotSent
 	}
 	return op.uri, err
 }
