@@ -152,8 +152,8 @@ func CountRequest(r *dialogue.Request) int64 {
 	return n + c.countText(string(r.Output.Schema))
 }
 
-// countParts counts the tokens of parts. Results of tools have parts, but those have no results
-// inside that count.
+// countParts counts the tokens of parts. Depth is 0 for the parts of a turn and 1 for those of a tool's result, in
+// which further results are not counted.
 func (c *counter) countParts(ps []dialogue.Part, depth int) int64 {
 	var n int64
 	for _, p := range ps {
