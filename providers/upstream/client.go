@@ -167,7 +167,7 @@ func (c *Client) Do(
 		r.sent.revoke()
 		return nil, f
 	}
-	c.judgeKey(key, r)
+	c.recordKeySuccess(key, r)
 	return r, nil
 }
 
@@ -217,8 +217,9 @@ func (r *Reply) request(h http.Header) *http.Request {
 	}).WithContext(r.watch.ctx)
 }
 
-// judgeKey ends the rest of a refused key that the provider has accepted.
-func (c *Client) judgeKey(key string, r *Reply) {
+// recordKeySuccess records that the provider has accepted key, if the reply shows it. A key that rests because it was
+// refused before can then be used again at once.
+func (c *Client) recordKeySuccess(key string, r *Reply) {
 	if r.Status < http.StatusMultipleChoices {
 		c.keys.RecordSuccess(key)
 	}

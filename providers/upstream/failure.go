@@ -65,7 +65,8 @@ type Failure struct {
 	Compaction bool
 	// Context is set if the upstream has refused to edit the conversation, which the client asked for.
 	Context bool
-	// Amended is set if the caller sends the request otherwise from now on, so that it may be sent again at once.
+	// Amended is set once the attempt loop has changed the request because of this failure, so that it may be sent
+	// again at once.
 	Amended bool
 	// TooLarge is set if the request is larger than the provider's rate limit ever allows. Waiting does
 	// not help then, and the failure says nothing about other requests.
@@ -89,19 +90,19 @@ var (
 	ErrDraining  = errors.New("gateway is shutting down")
 )
 
-// failed classifies an error of the transport or of reading a body. sent says that the headers of the reply
-// had been read.
-func failed(ctx context.Context, err error, sent bool) *Failure {
+// failed classifies an error of the transport or of reading a body. answered is set if the headers of the reply
+// had been read. The class is MaybeSent unless ctx has ended or no connection was made.
+func failed(ctx context.Context, err error, answered bool) *Failure {
 	if cause := context.Cause(ctx); cause != nil {
 		return CancelledBy(cause)
 	}
 	f := &Failure{Class: MaybeSent, Err: dialogue.UpstreamReset(err)}
 	switch {
-	case sent && (errors.Is(err, ErrEventTooLarge) || errors.Is(err, ErrBody)):
+	case answered && (errors.Is(err, ErrEventTooLarge) || errors.Is(err, ErrBody)):
 		f.Err = dialogue.InvalidReply(err)
-	case !sent && notConnected(err):
+	case !answered && notConnected(err):
 		f.Class, f.Err = NotSent, dialogue.UpstreamUnreachable(err, timedOut(err))
-	case !sent && (errors.Is(err, errManyFields) || errors.Is(err, errSwitched) ||
+	case !answered && (errors.Is(err, errManyFields) || errors.Is(err, errSwitched) ||
 		strings.Contains(err.Error(), "malformed HTTP")):
 		f.Err = dialogue.InvalidReply(err)
 	}
@@ -127,7 +128,7 @@ func CancelledBy(cause error) *Failure {
 	}
 }
 
-// Broken returns the failure of a reply that was cut off, with err as its cause.
+// Broken returns the failure of a reply that was cut off or cannot be read. Its class is MaybeSent, and err its cause.
 func Broken(err error) *Failure { return failed(context.Background(), err, true) }
 
 // Refused classifies a reply with an error status. decoded is the error that the shape read from the body,
@@ -234,9 +235,10 @@ func neverFits(message string) bool {
 	return err == nil && err2 == nil && requested > limit
 }
 
-// namesGrammar guesses whether a server error is about the form of a structured output. Servers that compile a
-// schema to a grammar fail with a 500 where they do not know a keyword. Every 400 counts as being about it, because
-// the vendors have too many words for that, and one more attempt costs less than a failed request.
+// namesGrammar guesses from the message of a server error whether it is about the form of a structured output. Servers
+// that compile a schema to a grammar fail with a 500 where they do not know a keyword. For a 400 or a 422 Refused does
+// not look at the message, because the vendors have too many words for that, and one more attempt costs less than a
+// failed request.
 func namesGrammar(e *dialogue.Error) bool {
 	return containsAny(strings.ToLower(e.Message), []string{"grammar", "schema", "guided", "structured output"})
 }

@@ -55,8 +55,8 @@ var errLocation = errors.New("the provider gave an address that is not followed"
 
 // Observer gets the Requests that are sent in a context.
 type Observer interface {
-	// Observe is called before a Request is sent, whose Body it may replace. It returns what is called with the reply,
-	// or with the error for which there is none.
+	// Observe is called before a Request is sent, whose Body it may replace. The function that it returns is called
+	// with the reply, or with the error of a call that got no reply.
 	Observe(r *Request) (answered func(*Reply, error))
 }
 
@@ -110,7 +110,7 @@ func (c *Client) send(
 		}
 		next := reply.Header.Get("Location")
 		if r.Location == "" || reply.Status < 300 || reply.Status > 399 || next == "" {
-			c.judgeKey(key, reply)
+			c.recordKeySuccess(key, reply)
 			return reply, nil
 		}
 		reply.body.Close()
@@ -131,7 +131,9 @@ func (c *Client) address(r Request) (*url.URL, error) {
 	return &u, err
 }
 
-// follow returns the address of a download. It never goes from an encrypted address to a plain one.
+// follow returns the address of a download, which location gives relative to from. It refuses a plain address unless
+// the provider's own address is plain, so that a download cannot lose its encryption on the way, and it refuses more
+// than maxRedirects redirects. hop is the number of redirects before this one.
 func (c *Client) follow(from *url.URL, location string, hop int) (*url.URL, error) {
 	to, err := from.Parse(location)
 	if err != nil || hop >= maxRedirects || to.Host == "" || to.User != nil ||
