@@ -48,13 +48,13 @@ type Inbound interface {
 
 // Outbound writes calls for upstreams and reads their replies.
 type Outbound interface {
-	// Batch returns the inputs, from one on, that the next call takes.
+	// Batch returns the inputs of the next call, which begin with input number from.
 	Batch(r *Request, from int) Batch
 	// Encode writes the call for a batch. A request of the upstream's own shape that fits into one call stays as the
 	// client wrote it, but for the model. Otherwise, what the shape cannot express is recorded in rep, or refused
-	// with a *dialogue.Error if the vectors would be others without it.
+	// with a *dialogue.Error if leaving it out would change the vectors.
 	Encode(r *Request, b Batch, model string, rep *dialogue.Report) (shapes.Call, error)
-	// Decode finds the vectors of a reply to a call for so many inputs. They point into body. An error is a
+	// Decode finds the vectors in the reply to a call for this number of inputs. They point into body. An error is a
 	// *dialogue.Error.
 	Decode(body []byte, inputs int) (*Reply, error)
 	// DecodeError reads an upstream's refusal (status >= 400).
@@ -107,8 +107,10 @@ func Write(in Inbound, r *Request, source Source, usage dialogue.Usage, end func
 	return send(in.AppendEnd(dst, r, usage), true)
 }
 
-// Complete returns the reply that r has read, in which so many vectors were found, or the *dialogue.Error of a reply
-// that is not JSON or lacks vectors. err is the error of the walk; those of r are about the upstream, not the client.
+// Complete returns reply once r has read all of it, or a *dialogue.Error that blames the upstream. found is the number
+// of inputs for which a vector was found, and reply.Vectors has a place for each input. err is the error with which the
+// walk over the reply ended. A *dialogue.Error in it is returned as it is unless its status is 400, because a 400 says
+// that the client has sent broken JSON, and it was the upstream that did.
 func Complete(r *fields.Reader, reply *Reply, found int, err error) (*Reply, error) {
 	var said *dialogue.Error
 	if errors.As(err, &said) && said.Status != http.StatusBadRequest {
