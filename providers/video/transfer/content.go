@@ -32,7 +32,8 @@ func DownloadHeader(byteRange string) http.Header {
 	return h
 }
 
-// NewContent returns the download in a reply. It closes the reply if it returns an error.
+// NewContent returns the download in a reply. The error is an *upstream.Failure for a reply that is no image or video,
+// such as the page of a provider's error. It closes the reply if it returns an error.
 func NewContent(reply *upstream.Reply, v video.Variant) (*video.Content, error) {
 	c := &video.Content{Status: reply.Status, Header: make(http.Header, 5)}
 	for _, name := range passedHeaders {
