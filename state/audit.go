@@ -37,8 +37,8 @@ const (
 	ActorGateway       ActorKind = "gateway"        // the gateway itself
 )
 
-// Actor is the party that causes a change, and its way. Put it on a context with WithActor: the commands that run with
-// that context are recorded under it.
+// Actor is the party that causes a change, and the way by which its request came. Put it on a context with WithActor,
+// and the commands that run with that context are recorded under it.
 type Actor struct {
 	Kind    ActorKind `json:"kind"`
 	Name    string    `json:"name,omitempty"`       // of the user or the app
@@ -74,8 +74,9 @@ func actorIn(ctx context.Context) *Actor {
 	return a
 }
 
-// ActAs has the rest of the running command recorded under an actor. It is for commands that are submitted without a
-// context and for those that find out who the client is.
+// ActAs records the running command under an actor. This includes what the command has done before the call, except
+// events that name an actor of their own. Use it in commands that are submitted without a context, and in those that
+// find out who the client is.
 func (tx *Tx) ActAs(a Actor) { tx.actor = &a }
 
 // Actor returns the actor under which the running command is recorded. It is the gateway itself, unless the context of

@@ -83,7 +83,7 @@ func (s *State) auditChunk(ctx context.Context, from, to uint64) (chunk []AuditR
 	return chunk, errors.Join(err, ctx.Err())
 }
 
-// decodeAudit reads a record of the log and checks that its key is that of its own number.
+// decodeAudit reads a record of the log and checks that its key belongs to its number.
 func decodeAudit(rec journal.Record) (r AuditRecord, err error) {
 	err = json.Unmarshal(rec.Value, &r)
 	if err == nil && !bytes.Equal(rec.Key, SequenceKey(r.ID)) {

@@ -18,8 +18,9 @@ func asShared(store journal.Store) journal.Shared {
 }
 
 // certify returns nil if the decisions of a group that writes nothing, its refusals above all, were made at the end of
-// the log, and a *journal.BehindError otherwise. The end is that of any moment after the last command of the group had
-// come: a later entry is one that the command may as well have preceded.
+// the log, and a *journal.BehindError otherwise. It is enough that the log ended there at some moment after the last
+// command of the group had come, because the commands may count as earlier than a later entry. atEnd says that this is
+// known already.
 func (s *State) certify(atEnd bool) error {
 	if atEnd {
 		_, err := s.log.Append(s.appending, s.at, s.now(), nil) // ends the turn, if there is one

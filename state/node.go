@@ -40,8 +40,9 @@ func (s *State) Several() bool {
 	return several
 }
 
-// MayGrant reports whether this process may use its money.Allowance now: all processes know of allowances, and none
-// can have expelled this one yet, after which another one takes them back.
+// MayGrant reports whether this process may use its money.Allowance now. That requires that all processes know of
+// allowances, and that none can have expelled this one yet, because the allowances of an expelled process are taken
+// back.
 func (s *State) MayGrant() bool {
 	shared := s.log.Stats().Shared
 	return shared == nil || shared.Lease > 0 && shared.Format >= journal.Allowance.Format()

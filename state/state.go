@@ -150,7 +150,7 @@ func (s *State) ReleasePages() {
 	}
 }
 
-// Err is nil while changes are accepted, then ErrUnavailable with the cause.
+// Err returns nil while changes are accepted, and ErrUnavailable with the cause afterwards.
 func (s *State) Err() error {
 	if err := s.failure.Load(); err != nil {
 		return *err

@@ -243,7 +243,8 @@ func (t *Table[R]) Last(v View) *Row[R] {
 	return raw.(*Row[R])
 }
 
-// Watch returns a channel that is closed when the row with an id may have changed since the view was taken.
+// Watch returns a channel that is closed when the row with an id may have changed since the view was taken. The row
+// need not exist yet.
 func (t *Table[R]) Watch(v View, id string) <-chan struct{} {
 	changed, _, err := v.txn.FirstWatch(t.name(), ByID, TextKey(id))
 	if err != nil {
@@ -262,12 +263,12 @@ func (t *Table[R]) WatchUnder(v View, index string, prefix []byte) <-chan struct
 	return it.WatchCh()
 }
 
-// Changed returns the records, before and after each change, that commands of the running one's group have changed
-// before it. The commands of a group are committed together, so no View outside the group shows these changes yet. One
-// of the two is nil for a record that was created or removed.
+// Changed returns the records before and after each change that earlier commands of this commit group have made. The
+// commands of a group are committed together, so no View outside the group shows these changes yet. The record before
+// is nil if the change created it, and the record after is nil if the change removed it.
 func (t *Table[R]) Changed(tx *Tx) iter.Seq2[*R, *R] { return t.changes(tx.done) }
 
-// Uncommitted is Changed with the changes of the running command behind them.
+// Uncommitted returns the changes that Changed returns, followed by those of the running command itself.
 func (t *Table[R]) Uncommitted(tx *Tx) iter.Seq2[*R, *R] { return t.changes(tx.done, tx.log) }
 
 // changes yields the records of this table before and after each change in lists. One of the two is
@@ -284,8 +285,8 @@ func (t *Table[R]) changes(lists ...[]change) iter.Seq2[*R, *R] {
 	}
 }
 
-// Expired returns at most limit rows that have expired, those that expired first coming first. They are found by the
-// minute and then looked at.
+// Expired returns at most limit rows that have expired, in the order of the minutes in which they did. The index knows
+// only the minute, so the exact time of each row is compared as well.
 func (t *Table[R]) Expired(v View, limit int) []*Row[R] {
 	var found []*Row[R]
 	if limit <= 0 {

@@ -101,7 +101,7 @@ func (tx *Tx) undo() {
 	}
 }
 
-// write changes a row in memdb.
+// write changes a row in memdb, and notes the change so that it can be taken back.
 func (tx *Tx) write(c change) {
 	tx.mutate(c)
 	tx.log = append(tx.log, c)
@@ -122,7 +122,7 @@ func (tx *Tx) mutate(c change) {
 	tx.written(c)
 }
 
-// written notes a change for the hooks of its table.
+// written calls the hook Written of the table of a change, if it has one.
 func (tx *Tx) written(c change) {
 	if written := tx.tables[c.table].written; written != nil {
 		written(tx, c)

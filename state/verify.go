@@ -47,8 +47,9 @@ func (v *Verifier) Report(format string, args ...any) {
 }
 
 // Verify reads a whole store and looks at every record: its checksum, its form and, as the modules say, whether it fits
-// the others. It changes nothing, and the store must not change meanwhile. An error says that not all could be read,
-// and the result has what was found until then.
+// the others. If a record is damaged, the modules are not asked, because they would then report what is not wrong.
+// Verify changes nothing, and the store must not change meanwhile. An error says that not all could be read, and the
+// result has what was found until then.
 func Verify(ctx context.Context, store journal.Store, modules ...Module) (result Verification, err error) {
 	v := &Verifier{result: &result}
 	checks := map[journal.Table]func(journal.Record) error{journal.Audit: func(r journal.Record) error {
@@ -64,7 +65,7 @@ func Verify(ctx context.Context, store journal.Store, modules ...Module) (result
 		}
 	}
 	if !result.Sound() {
-		return result, nil // damaged records would make the modules report what is not wrong
+		return result, nil
 	}
 	s := newState(store, time.Now, modules)
 	if err := s.load(); err != nil {

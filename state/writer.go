@@ -149,7 +149,8 @@ func (s *State) refusal() error {
 
 var errClosed = fmt.Errorf("%w: closed", ErrUnavailable)
 
-// write is the goroutine of the writer. It ends when the queue is closed and empty.
+// write is the goroutine of the writer. It runs commands in groups, and applies what other nodes have appended as soon
+// as the store gives a hint of it. It ends when the queue is closed and empty.
 func (s *State) write() {
 	defer close(s.stopped)
 	changed := s.log.Changed()
