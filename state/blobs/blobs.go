@@ -16,13 +16,13 @@ import (
 
 // Errors of a Store.
 var (
-	// ErrFull: what is kept already leaves no room.
+	// ErrFull means that the blobs that are kept leave no room.
 	ErrFull = errors.New("the store of blobs is full")
-	// ErrTooLarge: one blob is larger than it may be.
+	// ErrTooLarge means that one blob is larger than it may be.
 	ErrTooLarge = errors.New("blob is too large")
-	// ErrNotFound: there is none with this id, or none any more.
+	// ErrNotFound means that there is no blob with this id, or that it was removed or has expired.
 	ErrNotFound = errors.New("no such blob")
-	// ErrUnavailable: a shared backend cannot be reached.
+	// ErrUnavailable means that a shared backend cannot be reached.
 	ErrUnavailable = errors.New("the blobs cannot be reached")
 )
 
@@ -50,7 +50,7 @@ func OwnerTag(owner string) string {
 const leastContent = 100 << 20
 
 // Store keeps blobs in a Backend, within bounds. It counts what is there in memory, and what other processes have put
-// since the last Sweep only once it is asked for. Safe for concurrent use.
+// since the last Sweep only once it is asked for. It is safe for concurrent use.
 type Store struct {
 	backend Backend
 
@@ -225,9 +225,9 @@ func (s *Store) Delete(id ID) error {
 	return s.backend.Remove(info)
 }
 
-// Sweep removes what has expired and tells how many blobs that were. It only frees space: what has expired is not found
-// from that moment on. It also finds out what other processes have put and removed. In a shared backend it leaves each
-// blob for readersMayTake, because another process may have begun to read it.
+// Sweep removes the blobs that have expired and returns their number. It only frees space, because an expired blob is
+// not found any more in any case. It also finds out what other processes have put and removed. In a shared backend it
+// leaves each blob for readersMayTake, because another process may have begun to read it.
 func (s *Store) Sweep(now time.Time) (int, error) {
 	if s.backend.Shared() {
 		if err := s.refresh(now); err != nil {
@@ -297,7 +297,7 @@ func (s *Store) Room(owner string, n int64) error {
 	return refusal(s.room.Check(tag, n))
 }
 
-// refusal is ErrFull where the whole store is full.
+// refusal returns ErrFull for a refusal because the whole store is full, and any other error as it is.
 func refusal(err error) error {
 	var refused *share.Refused
 	if errors.As(err, &refused) && !refused.Share {

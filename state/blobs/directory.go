@@ -18,8 +18,8 @@ type directory struct {
 	shared bool
 }
 
-// Directory returns a Backend of files in a directory, which is made if it is missing. A shared one is that of several
-// processes, such as a directory that several machines have mounted.
+// Directory returns a Backend of files in a directory, which is made if it is missing. Set shared if several processes
+// use the directory, for example because several machines have mounted it.
 func Directory(path string, shared bool) (Backend, error) {
 	return &directory{path, shared}, ownership.MkdirAll(path, 0o700)
 }

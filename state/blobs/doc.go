@@ -15,8 +15,9 @@
 //
 // # Errors
 //
-// ErrFull is returned if all contents together, or those of one owner, would exceed the bound. ErrNotFound stands for
-// a content that never was, that has expired or that was deleted: a reader must not learn which.
+// ErrFull is returned if all contents together would exceed the bound, and a *share.Refused if those of one owner would
+// exceed its share. ErrNotFound stands for a content that never was, that has expired or that was deleted, because a
+// reader must not learn which.
 //
 // # Files
 //
