@@ -61,8 +61,9 @@ func (a *Access) Recorded() map[string]time.Time {
 	return until
 }
 
-// HasOthers reports whether a key belongs to another owner, or very many keys to this one. Keys that are disabled or
-// revoked count, as long as they are there.
+// HasOthers reports whether any key belongs to another owner. An owner without others may use more than a share of the
+// gateway's capacity. Keys that are disabled or revoked count until they are deleted. If this owner has very many keys,
+// the answer is true without a look at all of them.
 func (a *Access) HasOthers(owner state.Owner) bool { return a.keys.hasOthers(owner) }
 
 // KeyByID returns the key with this id, or state.ErrNotFound.

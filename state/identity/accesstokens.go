@@ -39,7 +39,7 @@ func FindAccessToken(v state.View, h state.Hash) (AccessToken, Grant, bool) {
 	return r.Rec, g, ok
 }
 
-// PutAccessToken stores a. Two tokens cannot have the same hash: ErrExists.
+// PutAccessToken stores a, or returns state.ErrExists if another token has its hash.
 func PutAccessToken(tx *state.Tx, a AccessToken) error {
 	return putHashed(tx, &accessTokens, a, a.ID, accessHash)
 }

@@ -108,7 +108,7 @@ func ListApps(v state.View, owner int64) []App {
 // CountApps returns how many apps of an owner are stored, with those that were deleted and are still referred to.
 func CountApps(v state.View, owner int64) int { return len(listAllApps(v, owner)) }
 
-// listAllApps lists the apps of an owner, erased ones too. The owner 0 stands for all.
+// listAllApps returns the apps of an owner, including deleted ones. The owner 0 stands for all.
 func listAllApps(v state.View, owner int64) []App {
 	if owner == 0 {
 		return apps.List(v, state.ByID, nil)
@@ -166,7 +166,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// PutApp stores a. Two apps cannot have the same client id: ErrExists.
+// PutApp stores a. It returns state.ErrExists if another app has its client id, and state.ErrInvalid if a field is not
+// valid.
 func PutApp(tx *state.Tx, a App) error {
 	if err := a.check(); err != nil {
 		return err

@@ -73,7 +73,8 @@ func permitsScope(set []string, scope string) bool {
 	return scope == "" || set == nil || slices.Contains(set, scope)
 }
 
-// permitsModel reports whether a list of globs permits model. An empty model is not checked.
+// permitsModel reports whether a list of globs permits model. A nil list permits every model, and an empty model is not
+// checked.
 func permitsModel(globs []string, model string) bool {
 	return model == "" || globs == nil ||
 		slices.ContainsFunc(globs, func(glob string) bool { return MatchModel(glob, model) })

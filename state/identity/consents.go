@@ -109,7 +109,7 @@ func RemoveConsents(tx *state.Tx, user int64) {
 	}
 }
 
-// consentsOf is the part that the ids of all consents of a user begin with.
+// consentsOf returns the beginning that the ids of all consents of a user share.
 func consentsOf(user int64) []byte { return []byte(state.NumberID(user) + ".") }
 
 // RemoveConsent removes what a user has allowed an app, if anything.

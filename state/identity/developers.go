@@ -49,7 +49,7 @@ func ListDeveloperTokens(v state.View, user int64) []DeveloperToken {
 	return developers.List(v, byUser, state.NumberKey(user))
 }
 
-// PutDeveloperToken stores d. Two tokens cannot have the same hash: ErrExists.
+// PutDeveloperToken stores d, or returns state.ErrExists if another token has its hash.
 func PutDeveloperToken(tx *state.Tx, d DeveloperToken) error {
 	return putHashed(tx, &developers, d, d.ID, developerHash)
 }

@@ -67,7 +67,8 @@ func ListExternalIdentities(v state.View, user int64) []ExternalIdentity {
 	return externals.List(v, byUser, state.NumberKey(user))
 }
 
-// PutExternalIdentity stores x. Two users cannot have the same identity: ErrExists.
+// PutExternalIdentity stores x. It returns state.ErrExists if another record has the same issuer and subject, and
+// state.ErrInvalid if a field is not valid.
 func PutExternalIdentity(tx *state.Tx, x ExternalIdentity) error {
 	if err := state.CheckID(x.ID); err != nil {
 		return err

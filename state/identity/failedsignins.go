@@ -30,8 +30,9 @@ type failedSignIns struct{ atomic.Uint64 }
 // eachFailure is the number of failed sign-ins of a kind in an hour that are recorded one by one.
 const eachFailure = 32
 
-// next counts a failure and reports whether it is recorded. Beyond the first eachFailure of an hour only those are
-// whose count is a power of two, so strangers cannot fill the audit log and it still shows how many there were.
+// next counts a failure and reports whether it is recorded. Beyond the first eachFailure of an hour, only a failure
+// whose count is a power of two is recorded. Strangers can therefore not fill the audit log, and it still shows about
+// how many failures there were.
 func (f *failedSignIns) next(now time.Time) (n uint32, recorded bool) {
 	hour := uint64(now.Unix()/3600) << 32
 	for {

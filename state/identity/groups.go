@@ -114,8 +114,8 @@ func ScopesOf(v state.View, u *User, all []string) []string {
 // its group is deleted, because the group's spending is counted under it.
 const lastGroupName = "group/last"
 
-// AddGroup stores a new group and returns it with its id. Two groups cannot have the same name:
-// ErrExists.
+// AddGroup stores a new group and returns it with its id. It returns state.ErrExists if another group has the name in
+// any case of letters, and state.ErrInvalid if a field is not valid.
 func AddGroup(tx *state.Tx, g Group) (Group, error) {
 	g.ID = int64(tx.View().NumberFact(lastGroupName)) + 1
 	g.Created = tx.Now()
@@ -125,7 +125,8 @@ func AddGroup(tx *state.Tx, g Group) (Group, error) {
 	return g, tx.PutNumberFact(lastGroupName, uint64(g.ID))
 }
 
-// PutGroup stores g. Two groups cannot have the same name: ErrExists.
+// PutGroup stores g. It returns state.ErrExists if another group has the name in any case of letters, and
+// state.ErrInvalid if a field is not valid.
 func PutGroup(tx *state.Tx, g Group) error {
 	if err := g.check(); err != nil {
 		return err
@@ -139,8 +140,8 @@ func PutGroup(tx *state.Tx, g Group) error {
 	return groups.Put(tx, g)
 }
 
-// RemoveGroup removes a group without members. An unknown group is ErrNotFound. The spending of its
-// former members stays recorded.
+// RemoveGroup removes a group. An unknown group is state.ErrNotFound, and a group with members is state.ErrInvalid.
+// What its former members have spent stays recorded.
 func RemoveGroup(tx *state.Tx, id int64) error {
 	r := groups.Get(tx.View(), state.NumberID(id))
 	if r == nil {

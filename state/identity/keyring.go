@@ -128,7 +128,8 @@ func (r *keyring) keysOf(user string) []Key {
 // manyKeys is the number of keys after which hasOthers does not look at more.
 const manyKeys = 1000
 
-// hasOthers reports whether there is a key of another owner. It says so, too, if one owner has very many keys.
+// hasOthers reports whether there is a key of another owner. It returns true as well after manyKeys keys of this owner,
+// because a search through all keys would take too long.
 func (r *keyring) hasOthers(owner state.Owner) bool {
 	seen := 0
 	for i := range r.byHash {
@@ -153,7 +154,7 @@ func compareUsers(a, b *Key) int {
 
 var userSeed = maphash.MakeSeed()
 
-// userPart returns the list that has the keys of a user.
+// userPart returns the number of the list that has the keys of a user.
 func userPart(user string) byte { return byte(maphash.String(userSeed, user)) }
 
 // part returns one of the lists, which must not be changed.

@@ -36,7 +36,8 @@ type Key struct {
 	Window budget.Window `json:"budget_window,omitempty"`
 	// AllowIPs restricts the networks that it is accepted from. An empty list permits all of them.
 	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
-	// OnDisconnect is the policy for requests that do not name one. The zero value leaves it to the model.
+	// OnDisconnect says what happens to a request whose client disconnects without having chosen a policy itself. The
+	// zero value leaves the choice to the model.
 	OnDisconnect DisconnectPolicy `json:"on_disconnect,omitempty"`
 	Enabled      bool             `json:"enabled"`
 	// Unclaimed is set for a key that a lead has made, until Rotate gives it a secret that its user has seen.
@@ -59,7 +60,8 @@ type PreviousSecret struct {
 	Until time.Time  `json:"until"`
 }
 
-// PreviousUntil returns until when the previous secret is accepted. It is the zero time if it is not accepted now.
+// PreviousUntil returns the time until which the previous secret is accepted. It is the zero time if the secret is not
+// accepted now.
 func (k *Key) PreviousUntil(now time.Time) time.Time {
 	if k.Previous == nil || !now.Before(k.Previous.Until) {
 		return time.Time{}
@@ -67,7 +69,8 @@ func (k *Key) PreviousUntil(now time.Time) time.Time {
 	return k.Previous.Until
 }
 
-// Recorded returns until when what the key sends and is answered is kept. It is the zero time if it is not kept now.
+// Recorded returns the time until which the key's requests and replies are recorded. It is the zero time if they are
+// not recorded at now, as for a revoked key.
 func (k *Key) Recorded(now time.Time) time.Time {
 	if k.RecordedUntil == nil || !now.Before(*k.RecordedUntil) || !k.Revoked.IsZero() {
 		return time.Time{}
@@ -75,7 +78,7 @@ func (k *Key) Recorded(now time.Time) time.Time {
 	return *k.RecordedUntil
 }
 
-// Rotate replaces the secret. The old one is accepted for overlap more, and a still older one ends at once.
+// Rotate replaces the secret. The old secret stays valid until overlap has passed, and a still older one ends at once.
 func (k *Key) Rotate(prefix string, hash state.Hash, now time.Time, overlap time.Duration) {
 	k.Previous = nil
 	if overlap > 0 {
@@ -84,8 +87,9 @@ func (k *Key) Rotate(prefix string, hash state.Hash, now time.Time, overlap time
 	k.Prefix, k.Hash, k.Unclaimed = prefix, hash, false
 }
 
-// SetEnabled enables or disables the key on behalf of a party. It stays the decision of the party that may do more when
-// another one disables the key as well.
+// SetEnabled enables or disables the key on behalf of a party. It does not check whether the party may enable the key,
+// so call MayEnable first. A key that a party of more authority has disabled stays disabled by that party, because a
+// second disabling must not let the weaker one enable it.
 func (k *Key) SetEnabled(enabled bool, by Party) {
 	switch {
 	case enabled:
@@ -198,8 +202,8 @@ var keys = state.Table[Key]{
 	}},
 }
 
-// KeysOf returns the keys of a user as a command sees them, including revoked ones, in order of
-// creation. The records are shared and must not be modified.
+// KeysOf returns the keys of a user in order of creation, including revoked ones. It includes the changes that this
+// command and the earlier ones of its commit group have made. The records are shared and must not be modified.
 func KeysOf(tx *state.Tx, user string) []Key {
 	found := state.MemoryOf[*Access](tx).KeysOf(user)
 	for before, after := range keys.Uncommitted(tx) {
@@ -241,7 +245,7 @@ func EachKey(v state.View, yield func(*Key) bool) {
 	}
 }
 
-// HasKeys reports whether there is a key, in whatever state.
+// HasKeys reports whether there is any key. Revoked, expired and disabled keys count as well.
 func HasKeys(v state.View) bool {
 	for range keys.All(v) {
 		return true
@@ -317,7 +321,8 @@ func KeyForChange(tx *state.Tx, id string) (Key, error) {
 	return k.clone(), err
 }
 
-// AddKey stores a new key. It returns ErrExists if its id or hash is in use.
+// AddKey stores a new key and sets Created if it is zero. It returns state.ErrExists if the id or the hash is in use,
+// and state.ErrInvalid if a field is not valid.
 func AddKey(tx *state.Tx, k Key) error {
 	if keys.Get(tx.View(), k.ID) != nil {
 		return fmt.Errorf("key %s: %w", k.ID, state.ErrExists)
@@ -328,7 +333,8 @@ func AddKey(tx *state.Tx, k Key) error {
 	return PutKey(tx, k)
 }
 
-// PutKey stores k. Two keys cannot have the same hash: ErrExists.
+// PutKey stores k, which may be new or replace the key with its id. It returns state.ErrExists if another key has the
+// hash, and state.ErrInvalid if a field is not valid.
 func PutKey(tx *state.Tx, k Key) error {
 	if err := k.check(); err != nil {
 		return err
@@ -339,7 +345,8 @@ func PutKey(tx *state.Tx, k Key) error {
 	return keys.Put(tx, k.clone())
 }
 
-// hashTaken reports whether another key has the hash of k, as a command sees it.
+// hashTaken reports whether another key has the hash of k. It includes the changes that this command and the earlier
+// ones of its commit group have made.
 func hashTaken(tx *state.Tx, k *Key) bool {
 	other, taken := state.MemoryOf[*Access](tx).Key(k.Hash)
 	taken = taken && other.ID != k.ID

@@ -20,7 +20,7 @@ const (
 
 // NewSecret returns a new secret: SecretPrefix and 256 random bits in letters and digits only, so that a double click
 // selects all of it. prefix is the part that is shown in lists. The secret is not stored: hash finds the key, and
-// prefix gives away 48 of the 256 bits. The error is that of random.
+// prefix gives away 48 of the 256 bits. The error comes from random.
 func NewSecret(random io.Reader) (secret, prefix string, hash state.Hash, err error) {
 	var bits [32]byte
 	if _, err := io.ReadFull(random, bits[:]); err != nil {

@@ -13,11 +13,11 @@ import (
 type Link struct {
 	ID   string     `json:"id"` // from NewID("lnk_")
 	Hash state.Hash `json:"hash"`
-	// User is the user who gets a new password; 0: the link makes a user. Epoch is that of the user when the link was
-	// made. A later one ends the link.
+	// User is the user who gets a new password, or 0 if the link makes a user. Epoch is the user's epoch at the time
+	// when the link was made. The link is not valid any more once the user has a later one.
 	User  int64 `json:"user,omitempty"`
 	Epoch int64 `json:"epoch,omitempty"`
-	// First is of a link that makes the first administrator, which works while there is none.
+	// First is set for a link that makes the first administrator. It works only while there is no administrator.
 	First bool `json:"first,omitempty"`
 	// The rest is of invitations. Username is what the form suggests.
 	Username string `json:"username,omitempty"`

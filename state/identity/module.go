@@ -6,7 +6,8 @@ import (
 	"stagedoor/state"
 )
 
-// Module returns the tables of users, groups, keys, sessions and OAuth.
+// Module returns the tables of users, groups, keys, sessions and OAuth, and the Access that answers from them. Hooks
+// keep the Access current with each commit.
 func Module() state.Module {
 	a := &Access{}
 	changed := make(chan struct{})
@@ -71,7 +72,7 @@ func removeByID[R any](tx *state.Tx, t *state.Table[R], id string) {
 	}
 }
 
-// onlySeen reports whether a change of a user is no more than that the user was seen.
+// onlySeen reports whether a change of a user concerns only the time at which the user was last seen.
 func onlySeen(before, after *User) bool {
 	if before == nil || after == nil {
 		return false

@@ -64,7 +64,8 @@ func ListPasskeys(v state.View, user int64) []Passkey {
 	return passkeys.List(v, byUser, state.NumberKey(user))
 }
 
-// PutPasskey stores p with the hash of its credential. Two passkeys cannot have the same credential: ErrExists.
+// PutPasskey stores p and sets its Hash from the credential. It returns state.ErrExists if another passkey has the
+// credential, and state.ErrInvalid if the user, the credential or the key is missing or too long.
 func PutPasskey(tx *state.Tx, p Passkey) error {
 	if p.User <= 0 || len(p.Credential) == 0 || len(p.Credential) > maxCredential || len(p.Key) == 0 ||
 		len(p.Key) > maxPasskey {

@@ -41,7 +41,7 @@ func (r *roster) findRestricted(account string) *User {
 	return (*users)[string(folded[:len(account)])]
 }
 
-// rosterPart returns the map that holds a name in lower case.
+// rosterPart returns the number of the map that holds a name in lower case.
 func rosterPart(lower string) uint32 {
 	part := uint32(0)
 	for _, c := range []byte(lower) {

@@ -159,7 +159,9 @@ func AddUser(tx *state.Tx, u User) (User, error) {
 	return u, PutUser(tx, u)
 }
 
-// PutUser stores u, and notes when the user came into the group. Two users cannot have the same name: ErrExists.
+// PutUser stores u, and notes when the user came into the group. It returns state.ErrExists if another user has the
+// name in any case of letters, state.ErrNotFound if there is no such group, and state.ErrInvalid if a field is not
+// valid.
 func PutUser(tx *state.Tx, u User) error {
 	if err := u.check(); err != nil {
 		return err
