@@ -48,7 +48,7 @@ const defaultTimeout = 5 * time.Second
 // DefaultLowWater is the LowWater of a server. Whatever else grows in the directory must leave more than that free.
 const DefaultLowWater = 256 << 20
 
-// filled is o with the defaults.
+// filled returns o with the defaults for what is not set.
 func (o Options) filled() Options {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.LowWater = cmp.Or(o.LowWater, DefaultLowWater)
@@ -110,8 +110,8 @@ var (
 	idKey     = []byte("id")     // 16 random bytes: redo.ID
 )
 
-// schemaVersion is that of the tables and their records. A file of another version is
-// refused.
+// schemaVersion is the version of the tables and the form of their records. A file of
+// another version is refused.
 const schemaVersion = 11
 
 // Commit implements Store.
@@ -215,7 +215,8 @@ func (b *Bolt) update(fn func(*bbolt.Tx) error) (err error) {
 	return err
 }
 
-// use keeps the store open until release is called.
+// use keeps the store open until release is called. The error is ErrClosed, the one that has poisoned the store, or
+// that of ctx.
 func (b *Bolt) use(ctx context.Context) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -247,7 +248,8 @@ func (b *Bolt) room() error {
 	return b.enough(free)
 }
 
-// enough is nil if commits are tried with so many free bytes.
+// enough returns nil if the disk has enough free bytes for commits to be tried, and an error that wraps ErrReadOnly
+// otherwise.
 func (b *Bolt) enough(free int64) error {
 	if free >= b.lowWater {
 		return nil
@@ -271,8 +273,8 @@ func (b *Bolt) metas() (metas, error) {
 // other write transaction is open.
 func (b *Bolt) onlyFull(err error) bool {
 	full := slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) })
-	// bbolt tells of a file that cannot grow without the system's error; of one
-	// that cannot be synced in other words.
+	// For a file that cannot grow, bbolt's error does not wrap the system's. Its words for a file that cannot be
+	// synced are different.
 	if !full && !strings.HasPrefix(err.Error(), "file resize error: ") {
 		return false
 	}
@@ -353,8 +355,9 @@ func (b *Bolt) Stats() Stats {
 	return s
 }
 
-// Close implements Store. It leaves the file alone, without a redo log, and with the
-// mark that spares the next process the check, unless the store is poisoned.
+// Close implements Store. Unless the store is poisoned, Close puts all commits into the
+// file and removes the redo log. It leaves a mark in the file that spares the next process
+// the check.
 func (b *Bolt) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

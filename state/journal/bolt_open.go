@@ -110,9 +110,9 @@ func makeDir(dir string) error {
 	return fsync.Dir(filepath.Dir(filepath.Clean(dir)))
 }
 
-// pageSize is that of new files, and of those that Compact writes; older ones keep
-// theirs, which the file tells. A commit writes page by page, and a page costs the
-// system nearly the same whether it has 4 KiB or 16; larger ones cost more to copy
+// pageSize is the size of the pages in new files, and in those that Compact writes. Older
+// files keep theirs, which their header has. A commit writes page by page, and a page costs
+// the system nearly the same whether it has 4 KiB or 16 KiB. Larger ones cost more to copy
 // than they save.
 const pageSize = 16 << 10
 

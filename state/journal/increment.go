@@ -28,7 +28,7 @@ import (
 // A backup is never changed, so what is done to a directory of them while one is written leaves the others whole.
 
 const (
-	// chunkSize is that of bbolt's pages in new files. Pages stay where they are until they change.
+	// chunkSize is the size of bbolt's pages in new files. Pages stay where they are until they change.
 	chunkSize   = pageSize
 	chunkEntry  = sha256.Size + 4 + 4
 	backupMagic = "sdback1\n"
@@ -127,7 +127,7 @@ func newChunkWriter(before string) *chunkWriter {
 	if err != nil || b.total() > 2*b.size || len(b.names) >= maxBackupFiles {
 		return w
 	}
-	// The files of the one before are those of this one, and it is the last of them.
+	// This backup may need the files that the backup before needs, and that one itself as the last of them.
 	w.names = append(slices.Clone(b.names), filepath.Base(before))
 	for at := range b.chunks() {
 		hash, from := b.chunk(at)
@@ -240,8 +240,8 @@ func (b *changesBackup) chunk(n int) (hash [sha256.Size]byte, at chunkAt) {
 	return hash, chunkAt{binary.BigEndian.Uint32(entry[sha256.Size:]), binary.BigEndian.Uint32(entry[sha256.Size+4:])}
 }
 
-// total is the bytes of the files that the backup needs. A file that is missing makes it more than any store has, so
-// that nothing is built on it.
+// total returns the bytes of the files that the backup needs. If a file is missing, it returns more than any store has,
+// so that nothing is built on the backup.
 func (b *changesBackup) total() (bytes int64) {
 	for _, name := range append([]string{filepath.Base(b.path)}, b.names...) {
 		info, err := os.Stat(filepath.Join(filepath.Dir(b.path), name))

@@ -71,7 +71,7 @@ func (m *metas) size() int64 {
 	return size
 }
 
-// last is the newest commit that is in force.
+// last returns the number of the newest commit that is in force, or 0 if neither page is whole.
 func (m *metas) last() uint64 {
 	last := uint64(0)
 	for i, whole := range m.whole {

@@ -21,7 +21,7 @@ const (
 // castagnoli is the table of CRC32C, for which processors have instructions.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendSealed appends the value of a record as it is on disk.
+// appendSealed appends the value of a record as it is on disk, with its revision and a checksum.
 func appendSealed(b []byte, t Table, key []byte, rev uint64, payload []byte) []byte {
 	n := len(b)
 	b = append(b, sealVersion, 0, 0, 0, 0, 0)
@@ -31,7 +31,8 @@ func appendSealed(b []byte, t Table, key []byte, rev uint64, payload []byte) []b
 	return b
 }
 
-// unseal returns a part of v.
+// unseal returns the revision and the payload of a value on disk. The payload is a part of v and not a copy. The error
+// is a *CorruptError if the checksum or the format is wrong.
 func unseal(t Table, key, v []byte) (rev uint64, payload []byte, err error) {
 	if len(v) < sealHeader {
 		return 0, nil, &CorruptError{t, clone(key), "is too short"}

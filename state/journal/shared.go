@@ -74,7 +74,7 @@ type Member struct {
 	Live  bool          // it has beaten within its lease and was not expelled
 	Age   time.Duration // since its last beat
 	LSN   LSN           // up to which it had applied the log then
-	// Version is that of its program, or empty.
+	// Version is the version of its program, or "" if that is unknown.
 	Version string
 	// Standby says that it follows the log and waits until no other node is live.
 	Standby bool
@@ -85,10 +85,11 @@ type Member struct {
 // Divider divides limits by the nodes, so that what all of them permit together is never above a limit. Members whose
 // nodes serve at the same time implement it.
 type Divider interface {
-	// Divide asks for one of so many equal parts, and reports whether this node has it from now on. It gets a part that
-	// is not larger than its last one, which it must use before it asks, and a larger one only if the parts of all
-	// others leave as much. A node that has left has no part any more. One that was expelled has its part for the time
-	// after its last beat in which it may serve without knowing.
+	// Divide asks for one of parts equal parts of each limit, and reports whether this node has it from now on. A part
+	// that is not larger than the node's last one is always granted, but the node must keep to it before it asks. A
+	// larger part is granted only if the parts of all others leave as much. A node that has left has no part any more.
+	// A node that was expelled keeps its part until after has passed since its last beat, because it may serve that
+	// long without knowing.
 	Divide(ctx context.Context, parts int, after time.Duration) (bool, error)
 }
 
@@ -120,11 +121,11 @@ type Lent struct {
 	Wanted int // units that other nodes wait for
 	// Part is an equal part of the units for each node that has some or waits for some, rounded down.
 	Part int
-	// Short are those of the wanted units that other nodes lack to an equal part of at least 1.
+	// Short counts those of the wanted units without which other nodes have less than Part, or than 1 if Part is 0.
 	Short int
 }
 
-// Unit is one of a limit. Credit is the time that it had saved up when the node got it.
+// Unit is one unit of a limit. Credit is the time that it had saved up when the node got it.
 type Unit struct {
 	Number int
 	Credit time.Duration
@@ -145,7 +146,7 @@ type Entry struct {
 	Changes []Change
 }
 
-// Change is a record as an entry left it. Of a deleted one, Record has the key only.
+// Change is a record as an entry left it. If Deleted is set, Record has only the key.
 type Change struct {
 	Table Table
 	Record
@@ -216,8 +217,8 @@ func ReadChanges(text []byte) ([]Change, error) {
 // store and the one in memory are used.
 func Alone(s Store) Shared { return oneWriter{s} }
 
-// oneWriter is the Shared of a store that only this process writes. Most of what a Shared does for
-// several nodes has nothing to do here.
+// oneWriter is the Shared of a store that only this process writes. Most methods that coordinate several nodes do
+// nothing here.
 type oneWriter struct{ Store }
 
 // View needs no snapshot, because there is no other writer.
@@ -234,13 +235,13 @@ func (a oneWriter) Append(ctx context.Context, at Position, _ time.Time, batches
 	return Position{LSN: lsn}, err
 }
 
-// Turn is always this node's.
+// Turn reports that it is this node's turn, because no other node can append.
 func (a oneWriter) Turn(context.Context, Position) ([]Entry, bool, error) { return nil, true, nil }
 
-// Tail has nothing to report: the only node has made all entries.
+// Tail calls nothing, because the only node has made all entries itself.
 func (a oneWriter) Tail(context.Context, Position, func(Entry) error) error { return nil }
 
-// Head returns no position beyond any, since the caller is the one that writes.
+// Head returns the zero Position. The log is never ahead of its only writer, so no caller waits for a later position.
 func (a oneWriter) Head(context.Context) (Position, error) { return Position{}, nil }
 
 func (a oneWriter) Changed() <-chan struct{} { return nil }

@@ -63,7 +63,7 @@ type Batch struct {
 	Ops []Op
 }
 
-// Cond demands that a record has a revision; 0: that there is no such record.
+// Cond demands that a record has the revision Rev, or that there is no such record if Rev is 0.
 type Cond struct {
 	Table Table
 	Key   []byte
@@ -100,10 +100,10 @@ type Stats struct {
 	DiskFree int64  // bytes free on the disk; -1: not known
 	Full     error  // why commits are refused until there is room, or nil
 	Poisoned error  // why the store stopped, or nil
-	// CutBack: when the store was opened its last commit was not whole, in the redo
-	// log or, where nothing follows there, in the file, and the one before it is in
-	// force. A power cut does that to a commit that was not acknowledged; damage to
-	// the disk can do it to one that was.
+	// CutBack is set if the last commit was not whole when the store was opened, so that
+	// the one before it is in force. The last commit is that of the redo log or, where
+	// nothing follows there, of the file. A power cut does that to a commit that was not
+	// acknowledged, and damage to the disk can do it to one that was.
 	CutBack bool
 	// Shared has the figures of a store that several processes write, or is nil.
 	Shared *SharedStats

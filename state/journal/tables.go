@@ -28,7 +28,7 @@ const (
 	Developer Table = "dev"     // developer tokens, by time-ordered id
 	Consent   Table = "consent" // what a user allowed an app, by both
 
-	Hold    Table = "hold"     // holds under way, by the sequence of their begin
+	Hold    Table = "hold"     // holds in flight, by the sequence of their begin
 	Receipt Table = "rcpt"     // which ledger entries carry the receipts: cold, by the time in the requests' ids
 	ByHash  Table = "rcpthash" // the same, of ids without a time: by their hash
 	Redeem  Table = "redeem"   // redeem codes, by time-ordered id
@@ -40,7 +40,7 @@ const (
 
 	Folded Table = "ledfold" // what the removed ledger entries of each account add up to: cold
 
-	Delivery Table = "hook" // webhooks under way, by event and endpoint
+	Delivery Table = "hook" // webhooks in flight, by event and endpoint
 
 	Group Table = "group" // groups of users
 
@@ -50,7 +50,7 @@ const (
 	External Table = "extid"   // identities of users at OpenID providers, by time-ordered id
 
 	Reply     Table = "reply"     // finished replies for repeated requests, by the hash of owner and idempotency key
-	ReplyBody Table = "replybody" // their bodies, by the same: cold
+	ReplyBody Table = "replybody" // their bodies, by the same hash: cold
 
 	Compaction Table = "compaction" // makers of compacted conversations, by the hash of owner and conversation
 
