@@ -106,7 +106,7 @@ func del(table journal.Table, key string) journal.Op {
 	return journal.Op{Kind: journal.Delete, Table: table, Key: []byte(key)}
 }
 
-// cond is the condition that a record has a revision, or that there is none if rev is 0.
+// cond returns the condition that a record has a revision, or that there is no such record if rev is 0.
 func cond(table journal.Table, key string, rev uint64) journal.Cond {
 	return journal.Cond{Table: table, Key: []byte(key), Rev: rev}
 }
@@ -122,7 +122,7 @@ func commit(t testing.TB, s journal.Store, ops ...journal.Op) journal.LSN {
 	return lsn
 }
 
-// expect checks the value and the revision of one record, or that there is none if rev is 0.
+// expect checks the value and the revision of one record, or that there is no such record if rev is 0.
 func expect(t testing.TB, s journal.Store, table journal.Table, key, value string, rev uint64) {
 	t.Helper()
 	rec, err := s.Get(ctx, table, []byte(key))
