@@ -155,7 +155,7 @@ func (s *Store) deliver(ctx context.Context, a *appending) (journal.Position, er
 			if refused := refusedBy(err); !unknown || errors.Is(refused, journal.ErrFenced) {
 				return a.at, refused
 			}
-			// The refusal is of this sending, and the earlier one may be under way still.
+			// This sending was refused, but an earlier one may still be on its way to the database.
 			made, look := s.conclude(ctx, conn, a)
 			switch {
 			case made:
@@ -171,7 +171,8 @@ func (s *Store) deliver(ctx context.Context, a *appending) (journal.Position, er
 	}
 }
 
-// result returns the new position, or a *journal.BehindError.
+// result returns the position after an append that was made. The error is a *journal.BehindError if the log has grown
+// before it, and journal.ErrForked if the log is not the one that was followed.
 func (s *Store) result(a *appending, rows []entryRow) (journal.Position, error) {
 	if len(rows) == 1 && rows[0].Node == nil {
 		return a.next(), nil
@@ -186,8 +187,9 @@ func (s *Store) result(a *appending, rows []entryRow) (journal.Position, error) 
 	return a.at, &journal.BehindError{Entries: entries, More: len(entries) == maxTail}
 }
 
-// refusedBy returns what an error of the database means if it was an answer, after which nothing has changed. An error
-// with which the connection ends is no answer: the commit may have been made before.
+// refusedBy returns the error for the caller if the database has answered with a refusal, after which nothing has
+// changed: journal.ErrFenced or journal.ErrReadOnly. It returns nil for any other error. An error with which the
+// connection ends is no refusal, because the commit may have been made before.
 func refusedBy(err error) error {
 	answer, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -277,8 +279,9 @@ func (s *Store) wasAppended(ctx context.Context, conn *pgx.Conn, a *appending) (
 	return arrived && err == nil, err
 }
 
-// conclude makes the outcome of an append certain after a sending was refused while an earlier one may be under way,
-// and returns it. An append whose number has been passed can no longer be made.
+// conclude makes the outcome of an append certain after a sending was refused while an earlier one may still be on its
+// way, and returns it. It raises the node's number past the append's, because the database refuses an append whose
+// number has been passed.
 func (s *Store) conclude(ctx context.Context, conn *pgx.Conn, a *appending) (made bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// wantLasts is the time for which a node is taken to wait for units after it said so.
+// wantLasts is the time for which a node counts as waiting for units after it last asked for some.
 const wantLasts = 3 * time.Second
 
 // Lend implements journal.Lender. One node at a time lends units of a limit, to all nodes that wait for some, so that

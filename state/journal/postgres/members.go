@@ -69,7 +69,8 @@ func (m *Members) Self() (node string, epoch uint64, several bool) {
 	return m.store.options.Node, uint64(m.store.epoch), m.store.options.Several
 }
 
-// Epochs implements journal.Members. That of a stand-by is among them, because it goes on with it.
+// Epochs implements journal.Members. The epochs of stand-bys are included, because a stand-by keeps its epoch when it
+// takes over.
 func (m *Members) Epochs(ctx context.Context) (map[string]uint64, error) {
 	all, err := m.List(ctx)
 	if err != nil {
@@ -88,7 +89,8 @@ func (m *Members) Leave(ctx context.Context, node string, epoch uint64) (bool, e
 	return m.change(ctx, "leaving = true", node, epoch)
 }
 
-// Divide implements journal.Divider. The lock is that of nodes that join, so that the parts of all nodes are known.
+// Divide implements journal.Divider. It takes the lock that joining nodes take, so that the parts of all nodes are
+// known.
 func (m *Members) Divide(ctx context.Context, parts int, after time.Duration) (granted bool, err error) {
 	s := m.store
 	err = pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {

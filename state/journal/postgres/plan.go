@@ -131,7 +131,7 @@ type arguments struct {
 	rangeFrom, rangeTo [][]byte
 	deleted, put       []string // tables
 	deletedKey, putKey [][]byte
-	putRev             []int64
+	putRev             []int64 // the revision, or minus the number by which an unknown one grows
 	putValue           [][]byte
 	putLarge           []*int64
 	large              []int // of puts, those whose values go to a table of their own

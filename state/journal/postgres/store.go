@@ -28,15 +28,15 @@ type Options struct {
 	// AnswerWait bounds the wait for an answer of the database, after which the connection is taken for broken. The
 	// default is ten seconds.
 	AnswerWait time.Duration
-	// Version is that of the program, which Members shows.
+	// Version is the version of the program, which Members shows.
 	Version string
 	// Address is that on which the node answers the others, which Members shows. It may be empty.
 	Address string
 	// Standby makes the node a stand-by if another one is live. It follows the log, and cannot append until Await
 	// has returned.
 	Standby bool
-	// Several permits that other nodes are live that permit this, too. Open waits for all others to end, and fails if
-	// they do not. A node with it expels nodes that are silent for as long as it runs.
+	// Several permits several live nodes, if all of them set it. Open waits until nodes that do not set it have ended,
+	// and fails if they do not end. A node with Several expels silent nodes as long as it runs.
 	Several bool
 	// tidyEvery is the time between two calls of tidy, by default tidyEvery.
 	tidyEvery time.Duration

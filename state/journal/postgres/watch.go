@@ -57,7 +57,8 @@ func (s *Store) beatOn() {
 }
 
 // keep calls do with a connection, and with a new one each time that it fails, until the store is closed or this node
-// is fenced. It waits longer after each failure without a success, of which succeeded has the last one.
+// is fenced. Each wait after a failure is longer than the one before, unless do has had a success in between. succeeded
+// has the time of the last success.
 func (s *Store) keep(
 	succeeded *atomic.Pointer[time.Time], failed func(error), do func(context.Context, *pgx.Conn) error,
 ) {
