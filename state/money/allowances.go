@@ -17,14 +17,14 @@ import (
 //	spent + held + allowances <= credits
 //
 // and the same is true of each budget. Only a charge above its hold can break that, and it leaves a debt. No entry of
-// the ledger is made of an allowance, because it moves no money: what is spent out of it is, as ever, a settlement.
+// the ledger is made of an allowance, because it moves no money. What is spent out of it is an ordinary settlement.
 type Allowance struct {
 	Account string `json:"account"`
 	AllowanceName
 	Node   state.Node `json:"node"` // of the process. Once that has ended, TakeBack removes the allowance
 	Amount int64      `json:"amount"`
-	// Recalled is the time at which another request was last refused for want of this money. The process returns what
-	// it does not hold.
+	// Recalled is the time at which another request was last refused because it lacked this money. The process then
+	// returns the part that it does not hold for requests.
 	Recalled time.Time `json:"recalled,omitzero"`
 }
 

@@ -88,8 +88,8 @@ type Posting struct {
 	// What a Begin or an Extend takes there needs no other credits.
 	Allowance *AllowanceName
 	Move      int64
-	// Parts and Least bound a Grant: it gives no more than one of so many equal parts of what is left, and no less than
-	// Least.
+	// Parts and Least bound a Grant. It gives at most what is left divided by Parts, and is refused if that is less
+	// than Least.
 	Parts, Least int64
 }
 
@@ -105,8 +105,8 @@ type Posted struct {
 	Spends []*KeySpend
 }
 
-// CommitPostings runs Post as a command of its own. The error is that of the commit. Postings that were refused on
-// their own have theirs in the result.
+// CommitPostings runs Post as a command of its own. The error is about the commit as a whole. A posting that was
+// refused by itself has its error in the result.
 func CommitPostings(
 	ctx context.Context,
 	s *state.State,

@@ -292,7 +292,7 @@ const maxReceipts = 100
 
 // Receipts returns the receipts of an account's requests with this id, in the order in which they
 // ended, at most 100. A client may use an id for several requests, each of which is charged.
-// Receipts of other accounts are not found.
+// The error is state.ErrNotFound if the account has none, whether another account has or not.
 func Receipts(ctx context.Context, s *state.State, account, request string) ([]Receipt, error) {
 	if state.CheckID(request) != nil || checkAccount(account) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, state.ErrNotFound)
@@ -304,7 +304,7 @@ func Receipts(ctx context.Context, s *state.State, account, request string) ([]R
 }
 
 // RequestReceipts returns the receipts of all accounts' requests with this id, by account, at most
-// 100.
+// 100. The error is state.ErrNotFound if there are none.
 func RequestReceipts(ctx context.Context, s *state.State, request string) ([]Receipt, error) {
 	if state.CheckID(request) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, state.ErrNotFound)

@@ -21,7 +21,8 @@ type KeySpend struct {
 	Day     string `json:"day,omitempty"` // 2006-01-02
 }
 
-// In returns what was spent in the window that contains now.
+// In returns what was spent in the window that contains now. If the clock went back, it is the newest window, for which
+// add counts as well.
 func (s *KeySpend) In(w budget.Window, now time.Time) int64 {
 	if w != budget.WindowDay && w != budget.WindowMonth {
 		return s.Total

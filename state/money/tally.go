@@ -15,7 +15,7 @@ type tally struct {
 	usages []*UsageRow
 
 	// lastSpends is the result of spendsOf for the previous posting if its only scope was a key.
-	lastSpends []*KeySpend // the answer to the posting before, if it was of a key lastSpends
+	lastSpends []*KeySpend
 
 	// lastUsage is the row of the previous receipt, which had this key and model.
 	lastUsage  *UsageRow

@@ -130,7 +130,8 @@ func EachUsage(ctx context.Context, s *state.State, q UsageQuery, yield func(*Us
 	return nil
 }
 
-// days returns the days of the query.
+// days returns the days of the query, both ends included. The error is state.ErrInvalid for a query that ends before it
+// begins or has more than MaxUsageDays days.
 func (q *UsageQuery) days() ([]string, error) {
 	from, to := midnight(q.From), midnight(q.To)
 	if to.Before(from) || to.Sub(from) > (MaxUsageDays-1)*24*time.Hour {
@@ -173,9 +174,8 @@ func usageCorrupt(rec journal.Record) error {
 	return &journal.CorruptError{Table: journal.Usage, Key: slices.Clone(rec.Key), Reason: "is not a usage record"}
 }
 
-// usages holds the rows of the last two days in memory. Older rows, after a month most of them, are
-// only in the durable store.
-// usages holds the daily sums of requests, tokens and money of each account, key and model.
+// usages holds the daily sums of requests, tokens and money of each account, key and model. The rows of the last two
+// days are in memory. Older rows, after a month most of them, are only in the durable store.
 var usages = state.Table[UsageRow]{
 	Name:   journal.Usage,
 	ID:     (*UsageRow).id,
@@ -233,7 +233,9 @@ func usageName(name string) string {
 	return name[:cut]
 }
 
-// usageOf returns a copy of the record that u names, or u if there is none.
+// usageOf returns a copy of the record that u names, or u if there is none. Once the account has maxUsageModels rows of
+// the day, a further model is counted under OtherModels, and the record of that is returned. A new row also takes rows
+// that have become cold out of memory.
 func usageOf(tx *state.Tx, u UsageRow) *UsageRow {
 	if r := usages.Get(tx.View(), u.id()); r != nil {
 		u = r.Rec
