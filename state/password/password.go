@@ -71,8 +71,8 @@ func newDummy(c cost) hash {
 }
 
 // Hash returns a new salted hash of password as a PHC string. It waits for a slot and counts for the owner while it
-// waits and runs. The wait keeps many sign-ins at once from taking the machine's memory. The error is that of ctx or of
-// a pool in which the owner has its share.
+// waits and runs. The wait keeps many sign-ins at once from taking the machine's memory. The error is the cause of the
+// end of ctx, or a *share.Refused if the owner has its share of the places or all are taken.
 func (h *Hasher) Hash(ctx context.Context, owner, password string) (string, error) {
 	fresh := hash{cost: h.cost, salt: make([]byte, saltSize)}
 	rand.Read(fresh.salt)
@@ -120,6 +120,7 @@ func (h *Hasher) run(ctx context.Context, owner string, work func()) error {
 	return nil
 }
 
+// of returns the sum of a password, of size bytes, with the salt and the cost of h.
 func (h *hash) of(password string, size int) []byte {
 	return argon2.IDKey([]byte(password), h.salt, h.passes, h.memory, h.lanes, uint32(size))
 }
