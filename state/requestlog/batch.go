@@ -16,7 +16,8 @@ func Place(t time.Time) int64 { return max(t.UnixMicro(), 0) << placeBits }
 // TimeOf returns the time of a place in microseconds since 1970.
 func TimeOf(place int64) int64 { return place >> placeBits }
 
-// SetPlaces sets the places of a batch. counter tells records of one microsecond apart. It is increased.
+// SetPlaces sets the places of a batch. It increases counter for each record, which tells records of one microsecond
+// apart.
 func SetPlaces(records []Record, counter *int64) {
 	for i := range records {
 		*counter++

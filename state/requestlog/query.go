@@ -206,7 +206,7 @@ func (t *Term) Holds(n int64) bool {
 // status or the size of a number, so that one index serves all conditions and the newest records that satisfy several
 // of them are found without reading the others.
 
-// words returns the texts of a record by which it is found.
+// words returns the texts of a record by which it is found, one for each of texts and in their order.
 func (r *Record) words() []string {
 	key := r.Key + " " + r.KeyName
 	model := r.Model

@@ -59,11 +59,11 @@ type Record struct {
 	Background bool `json:"background"`
 	// Untouched is set if the reply passed as its upstream wrote it.
 	Untouched bool `json:"untouched"`
-	// Status is that of the client's error, and OK without one. Code and Error name the error.
+	// Status is the HTTP status of the error that the client got, or OK if it got none. Code and Error name the error.
 	Status int    `json:"status"`
 	Code   string `json:"code"`
 	Error  string `json:"error"`
-	Reason string `json:"reason"` // for which the reply ended
+	Reason string `json:"reason"` // finish reason of the reply
 	// Losses and Degraded are as in the headers X-Stagedoor-Losses and X-Structured-Output-Degraded.
 	Losses   string `json:"losses"`
 	Degraded string `json:"degraded"`
@@ -108,13 +108,14 @@ const (
 	ClientLeft = 499
 )
 
-// SlowFirst is the time until the first token from which on a request counts as slow.
+// SlowFirst is the time to the first token from which on a request counts as slow. See Record.Slow.
 const SlowFirst = 3 * time.Second
 
 // Failed reports whether the client got an error. A client that left got none.
 func (r *Record) Failed() bool { return r.Status != OK && r.Status != ClientLeft }
 
-// Slow reports whether the first token took long. Without a first token the whole time counts.
+// Slow reports whether the first token took SlowFirst or longer. A request without a first token, as one for images,
+// is slow if all of it took ten times as long.
 func (r *Record) Slow() bool {
 	if r.First > 0 {
 		return r.First >= SlowFirst
