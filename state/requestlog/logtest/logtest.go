@@ -309,7 +309,8 @@ func TestTheLogKeepsItsDaysAndItsBytes(t *testing.T, s Store) {
 	}
 }
 
-// TestASearchFindsTheNewestOfManyRecords for words that many records have, for some that few have, and within a time.
+// TestASearchFindsTheNewestOfManyRecords searches for words that many records have, for some that few have, and within
+// a time.
 func TestASearchFindsTheNewestOfManyRecords(t *testing.T, s Store) {
 	log := s.open(t)
 	Fill(t, log, 0, 1000)
