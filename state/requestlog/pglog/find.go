@@ -16,7 +16,7 @@ import (
 	"stagedoor/state/requestlog"
 )
 
-// columns are those of the table that scan reads.
+// columns names the columns of the table that scan reads, in its order.
 const columns = "at, owner, took, first, queued, entry"
 
 const (
@@ -32,7 +32,7 @@ const (
 var numberColumns = map[string]string{"cost": "cost", "took": "took", "first": "first", "queued": "queued",
 	"in": "input", "out": "output", "attempts": "attempts"}
 
-// search is a query under way: it goes from the newest records to the oldest ones.
+// search is the state of one query while it runs. It goes from the newest records to the oldest ones.
 type search struct {
 	from, to  int64  // places
 	condition string // of the words and numbers of a record, with the parameters from $4 on, or ""

@@ -57,9 +57,9 @@ const (
 	classShutdown = "57P"
 )
 
-// settings are those of the connections. A log that waits for the disk or for a synchronous standby would be slow
-// exactly when the state needs the database. A plan that does not know the values of a search is a bad one, and the
-// table is read as a whole in no search.
+// settings has the settings of the connections. A commit does not wait for the disk or for a synchronous standby,
+// because the log would then slow the database down when the state needs it. Each search gets a plan of its own,
+// because a plan that does not know the searched values is a bad one. No search needs to read a whole table.
 var settings = map[string]string{"synchronous_commit": "off", "statement_timeout": "6s", "lock_timeout": "2s",
 	"idle_in_transaction_session_timeout": "5s", "plan_cache_mode": "force_custom_plan", "jit": "off",
 	"enable_seqscan": "off"}
@@ -71,7 +71,7 @@ type Options struct {
 	// Limits returns the bounds of the log of all nodes, which may change at any time.
 	Limits func() requestlog.Limits
 	Now    func() time.Time
-	// recent, few and part are those of a search.
+	// recent, few and part tune a search.
 	recent, few, part int
 	// otherClock is set in tests whose times are not those of the database.
 	otherClock bool
@@ -130,8 +130,8 @@ func Remove(ctx context.Context, db Database) error {
 }
 
 // use runs statements on a connection of a pool. They are tried a second time on a new connection if the first one was
-// broken, as all are when the database was started again, or if the tables were missing. They are not if the error says
-// errFinal.
+// broken, as all are when the database was started again, or if the tables were missing. An errFinal is returned at
+// once.
 func (l *Log) use(ctx context.Context, pool *pgxpool.Pool, do func(*pgx.Conn) error) error {
 	err := l.once(ctx, pool, do)
 	if err == nil || !missing(err) && refused(err) != nil || errors.Is(err, errFinal) || ctx.Err() != nil {
@@ -182,8 +182,8 @@ func (l *Log) change(ctx context.Context, do func(pgx.Tx) error) error {
 	})
 }
 
-// refused returns the error with which the database has answered a statement, or nil if it has not answered, or only
-// that it ends.
+// refused returns the error with which the database has answered a statement. It returns nil if the database has not
+// answered, or has only said that it shuts down.
 func refused(err error) *pgconn.PgError {
 	answer, _ := errors.AsType[*pgconn.PgError](err)
 	if answer != nil && strings.HasPrefix(answer.Code, classShutdown) {
