@@ -36,18 +36,18 @@ import (
 
 // The pools of the gateway.
 const (
-	Requests      = "requests"      // requests under way
+	Requests      = "requests"      // requests in flight
 	Bodies        = "bodies"        // bytes of request bodies
 	Memory        = "memory"        // bytes of memory that requests take beyond their bodies
-	Background    = "background"    // background responses under way
-	Videos        = "videos"        // video jobs under way
+	Background    = "background"    // background responses in progress
+	Videos        = "videos"        // video jobs in progress
 	Content       = "content"       // bytes of pictures and uploads on disk
 	Files         = "files"         // pictures and uploads on disk
 	Watchers      = "watchers"      // connections that watch, and long polls
 	Relays        = "relays"        // replies between gateways that last as long as a request
 	Sockets       = "sockets"       // bytes that WebSockets of responses keep
 	Webhooks      = "webhooks"      // deliveries of webhooks that wait
-	Tries         = "tries"         // tries of deliveries under way at one endpoint of webhooks
+	Tries         = "tries"         // attempts to deliver to one endpoint of webhooks that are in flight
 	Passwords     = "passwords"     // passwords that are hashed, and those that wait for it
 	Usage         = "usage"         // rows of usage that wait to be written
 	Conversations = "conversations" // conversations that are kept
@@ -89,12 +89,12 @@ type Pool struct {
 	alone    func(owner string) bool
 }
 
-// keptFree is the part of a pool, one in so many units, that an owner leaves free who is alone.
+// keptFree says how much of a pool an owner without others must leave free: one unit of this many.
 const keptFree = 32
 
 // SetAlone sets a function that reports whether there is no other owner than this one that could want a share. Such an
-// owner may then hold by Move all but a 32nd of the capacity, rounded down, and one unit. The function is called only
-// for what is beyond a share, and must not use the Pool. Call SetAlone before the Pool is used.
+// owner may then hold by Move up to capacity - capacity/keptFree - 1 units. The function is called only for what is
+// beyond a share, and must not use the Pool. Call SetAlone before the Pool is used.
 func (p *Pool) SetAlone(alone func(owner string) bool) { p.alone = alone }
 
 // New returns a pool of capacity units. A capacity of 0 means no bound. least is the number of
