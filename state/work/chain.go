@@ -22,7 +22,8 @@ const (
 var ErrChainTooLong = errors.New("the chain of responses is too long")
 
 // ReadChain returns the items of the conversation that ends with response id: the input and then
-// the output of its first response, then those of the response that continued it, and so on. It
+// the output of its first response, then those of the response that continued it, and so on. If the
+// first response was made in a stored conversation, the items before it come first. ReadChain
 // serves previous_response_id. The items are as they were stored.
 //
 // If one of the responses was removed or has expired, the error is ErrNotFound, because continuing

@@ -43,7 +43,7 @@ func compactionID(owner state.Owner, made string) string {
 }
 
 // CompactionMaker returns the target that made a compacted conversation for the owner, or "" if that is not known. made
-// is the text that the provider gave out.
+// is the text that the provider returned for the conversation.
 func CompactionMaker(v state.View, owner state.Owner, made string) string {
 	c, found := compactions.Get(v, compactionID(owner, made)).Record()
 	if !found || !v.Now().Before(c.Until) {

@@ -25,7 +25,8 @@
 // # Errors
 //
 // A command returns state.ErrNotFound, state.ErrExists, state.ErrInvalid, state.ErrTooLarge,
-// state.ErrFinished or a *QuotaError. ReadChain can return ErrChainTooLong.
+// state.ErrFinished or a *QuotaError. ReadChain can return ErrChainTooLong, and the functions for conversations
+// return errors of their own (conversations.go).
 //
 // # Files
 //

@@ -11,9 +11,9 @@ import (
 const eraseBatch = 100
 
 // EraseOwner removes what is stored for an owner: responses, conversations, makers of compacted ones, replies that are
-// kept for repeats, and the prompts of video jobs. What money has moved stays. The gateway deletes the videos at their
-// providers afterwards (see ListVideoDeletions). It returns the number of responses, conversations and jobs that it
-// left because they are still at work.
+// kept for repeats, and the prompts of video jobs. The ledger and its receipts stay. The gateway deletes the videos at
+// their providers afterwards (see ListVideoDeletions). EraseOwner returns the number of responses, conversations and
+// jobs that it left because they are still at work.
 //
 // Call it once the owner can begin nothing new, and again after what was left has ended. Responses and jobs are gone
 // for their readers at once, and the sweep removes them from the disk.

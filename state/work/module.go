@@ -14,7 +14,7 @@ type memory struct {
 	kept         quotaCounter // use of the quotas of responses and conversations
 	replies      *share.Pool
 	maxResponses int
-	// videosGivenUp is that of Stats.
+	// videosGivenUp is the count that Stats returns.
 	videosGivenUp atomic.Int64
 	// conversations counts the conversations of each owner, and uses lists those in use.
 	conversations *share.Pool

@@ -41,10 +41,8 @@ type Reply struct {
 	Created time.Time `json:"created"`
 }
 
-// replies holds the headers of the replies. The body of each is in journal.ReplyBody under the same
-// id.
-// replies holds finished replies that are kept for repeats of their requests, for ReplyTTL; their bodies are in
-// journal.ReplyBody. There is one for each owner and idempotency key.
+// replies holds finished replies without their bodies, which are in journal.ReplyBody under the same ids. They are
+// kept for repeats of their requests, for ReplyTTL. There is one for each owner and idempotency key.
 var replies = state.Table[Reply]{
 	Name:    journal.Reply,
 	ID:      func(r *Reply) string { return replyID(r.Owner, r.Key) },

@@ -107,9 +107,9 @@ func eventsAfter(id string, sequence int64) []byte {
 	return binary.BigEndian.AppendUint64(coldPrefix(id), uint64(sequence))
 }
 
-// PutResponse stores a new response. It sets Created and Expires if they are zero. The error is a
-// *QuotaError if the owner has used up its quota. A stored response may grow beyond the quota until
-// it has ended.
+// PutResponse stores a new response. It sets Created and Expires if they are zero, and this process as its Node. The
+// error is a *QuotaError if the owner has used up its quota, and state.ErrExists, state.ErrTooLarge or state.ErrInvalid
+// if the response cannot be stored as it is. A stored response may grow beyond the quota until it has ended.
 func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 	if err := r.check(); err != nil {
 		return fmt.Errorf("store response: %w", err)
@@ -289,7 +289,8 @@ type ResponseUpdate struct {
 	Expires  time.Time
 	// Run counts another start of its work, which this process does from now on.
 	Run bool
-	// Ended, if set, permits the change only if it is true of the process that works on the response: ErrTaken.
+	// Ended, if set, is called with the process that works on the response. If it returns false, the change is refused
+	// with ErrTaken.
 	Ended func(state.Node) bool
 	// Events is added to the event log, in the caller's own form. LastEvent is the sequence number
 	// of its last event. Numbers only increase.
@@ -374,8 +375,8 @@ func (u *ResponseUpdate) apply(tx *state.Tx, h *ResponseHeader) error {
 	return putResponse(tx, *h, u.Turn)
 }
 
-// putResponse stores a header. It adds turn to the conversation if the response has ended with an
-// answer. A response that failed or was cancelled adds nothing.
+// putResponse stores a header, which names no process any more if the response has ended. It adds turn to the
+// conversation if the response has ended with an answer. A response that failed or was cancelled adds nothing.
 func putResponse(tx *state.Tx, h ResponseHeader, turn []json.RawMessage) error {
 	if h.Conversation != "" && (h.Status == "completed" || h.Status == "incomplete") {
 		if err := addTurn(tx, h.Conversation, h.Owner, turn); err != nil {

@@ -19,9 +19,9 @@ func changeOfVideo(owner state.Owner, n int64) []byte {
 	return binary.BigEndian.AppendUint64(state.TextKey(string(owner)), uint64(n))
 }
 
-// numberVideo gives a changed job the owner's next number. Numbers are the time in microseconds, or
-// one above the last number. They therefore keep rising without being stored, even if the jobs with
-// the last numbers are gone.
+// numberVideo gives a changed job the owner's next number, as Changed and, if its status is another one than before,
+// also as Moved. Numbers are the time in microseconds, or one above the last number. They therefore keep rising
+// without being stored, even if the jobs with the last numbers are gone.
 func numberVideo(tx *state.Tx, v *Video, before *Video) {
 	n := tx.Now().UnixMicro()
 	if last := LastVideoChange(tx.View(), v.Owner); n <= last {

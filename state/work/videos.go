@@ -259,8 +259,9 @@ func onceVideo(owner state.Owner, once string) []byte {
 	return append(state.TextKey(string(owner)), state.TextKey(once)...)
 }
 
-// PutVideo stores v, a new job or a changed one, and sets its revision. A job that has ended cannot
-// change any more except to be deleted: ErrFinished.
+// PutVideo stores v, a new job or a changed one, and sets its revision. The command with which a job ends also adds the
+// deliveries to its webhooks. The error is state.ErrFinished if the phase, progress, provider's id or cost of a job
+// that has ended would change, and state.ErrInvalid if a job would go back to an earlier phase or progress.
 func PutVideo(tx *state.Tx, v Video) (Video, error) {
 	if err := v.check(); err != nil {
 		return v, err
