@@ -33,7 +33,8 @@ func groupIndexes[R any]() map[string]*memdb.IndexSchema {
 	}}
 }
 
-// groupFor returns the group that a row with an id is in, or would be in.
+// groupFor returns the group that a row with an id is in, or would be in. In an empty table that is a group without
+// rows, which was not inserted yet.
 func (t *Table[R]) groupFor(txn *memdb.Txn, id string) (g group[R], err error) {
 	it, err := txn.ReverseLowerBound(t.name(), ByID, TextKey(id))
 	if err != nil {

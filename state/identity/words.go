@@ -38,9 +38,9 @@ type DisconnectPolicy uint8
 
 // The policies beside the zero value, which leaves the decision to another setting.
 const (
-	DisconnectCancel DisconnectPolicy = 1 + iota
-	DisconnectFinish
-	DisconnectDetach
+	DisconnectCancel DisconnectPolicy = 1 + iota // the request is cancelled
+	DisconnectFinish                             // it runs to its end
+	DisconnectDetach                             // the same, and its stream can be resumed
 )
 
 var disconnectPolicies = []string{"", "cancel", "finish", "detach"}
