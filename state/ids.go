@@ -11,7 +11,7 @@ import (
 
 // NewID returns an id: the prefix and then 48 hex digits, of which the first twelve are now in milliseconds and the
 // rest are 144 random bits. Ids of later records sort behind earlier ones, with which the durable store is fast. The
-// error is that of random, and no id is returned then: one that can be guessed would be worse than none.
+// error comes from random. No id is returned then, because an id that can be guessed would be worse than none.
 func NewID(prefix string, now time.Time, random io.Reader) (string, error) {
 	var b [2 + 6 + 18]byte
 	binary.BigEndian.PutUint64(b[:], uint64(now.UnixMilli()))

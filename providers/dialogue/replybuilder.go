@@ -10,7 +10,7 @@ import (
 type Reply struct {
 	ID, Model string
 	Created   int64
-	// ServiceTier is that of the Finish events.
+	// ServiceTier is the service tier in the Finish events.
 	ServiceTier string
 	Choices     []*Choice // by index
 	Usage       Usage

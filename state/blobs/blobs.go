@@ -76,7 +76,7 @@ func Open(dir string, max int64, now time.Time) (*Store, error) {
 
 // New returns a Store of the blobs in a backend, from which it removes what was left half-written or has expired. max
 // bounds the bytes of all blobs, of which one owner may have its share. It lists the backend once and keeps what it
-// found in memory, so that later questions about size and expiry do not reach the backend. The error is that of the
+// found in memory, so that later questions about size and expiry do not reach the backend. The error comes from the
 // backend.
 func New(b Backend, max int64, now time.Time) (*Store, error) {
 	s := &Store{backend: b, room: share.New(share.Content, max, leastContent), files: share.New(share.Files, 0, 1),

@@ -21,7 +21,7 @@ type Session struct {
 	Strong bool `json:"strong,omitempty"`
 	// Issuer is the OpenID provider that authenticated the user, or "".
 	Issuer string `json:"issuer,omitempty"`
-	// Device names the browser and its system, and Address is that of the client, both at the time of Seen.
+	// Device names the browser and its system, and Address is the client's address, both at the time of Seen.
 	Device  string `json:"device,omitempty"`
 	Address string `json:"address,omitempty"`
 }

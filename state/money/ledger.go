@@ -373,7 +373,7 @@ func (p *poster) appendEntry(e Entry, r *Receipt) uint64 {
 	return e.Sequence
 }
 
-// putHold stores a hold. A failure makes the whole posting fail at its end, as those of the other tables do.
+// putHold stores a hold. A failure makes the whole posting fail at its end, as a failure of the other tables does.
 func (p *poster) putHold(h Hold) {
 	if err := holds.Put(p.tx, h); err != nil {
 		p.broken = err

@@ -23,8 +23,8 @@ type decoder struct {
 }
 
 // decode implements shapes.Inbound. Where the vendor renamed a parameter, the newer name wins,
-// wherever it stands. The error is that of JSON inside a string beyond the limits of
-// providers/fields.
+// wherever it stands. The error refuses a string of the history that holds JSON beyond the limits
+// of providers/fields, such as the arguments of a call.
 func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 	d := &decoder{env: env, recall: env.NewThoughtRecall(body),
 		req: &dialogue.Request{Inbound: Name, Traits: traits, Body: body}}

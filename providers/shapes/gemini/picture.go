@@ -29,8 +29,8 @@ type pictures struct {
 func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 
 // Encode implements picture.Codec. Pictures to be changed and pictures of a style are parts before the text that says
-// what to do. Files are not copied into the body but read when it is sent. The error is that of
-// picture.CheckConversational: describing, upscaling, masks and transparent backgrounds are not supported.
+// what to do. Files are not copied into the body but read when it is sent. The error comes from
+// picture.CheckConversational, because describing, upscaling, masks and transparent backgrounds are not supported.
 func (pictures) Encode(
 	_ context.Context, r *picture.Request, model string, rep *dialogue.Report,
 ) (*picture.Call, error) {

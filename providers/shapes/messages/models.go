@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// models describes the list of models for clients of the shape. The path GET /v1/models is that of
-// the other shapes, so these clients are recognised by the version header that the vendor requires.
+// models describes the list of models for clients of the shape. Other shapes have the same path GET
+// /v1/models, so these clients are recognised by the version header that the vendor requires.
 var models = shapes.ModelList{
 	Header: versionHeader,
 	Paging: shapes.Paging{Size: "limit", Default: 20, After: "after_id", Before: "before_id"},

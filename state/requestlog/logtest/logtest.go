@@ -124,7 +124,7 @@ func numbers(from, to int) []int {
 	return all
 }
 
-// Find returns the ids that a search finds. The order is that of the log, the newest first.
+// Find returns the ids that a search finds, the newest first, as the log orders them.
 func Find(t testing.TB, log requestlog.Reader, q requestlog.Query, text string) (ids []string) {
 	t.Helper()
 	terms, err := requestlog.Parse(text)
