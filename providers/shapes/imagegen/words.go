@@ -38,12 +38,18 @@ func aspectV2(word string) (picture.Aspect, bool) {
 	if word == misspelt {
 		word = "A" + word
 	}
-	rest, ok := strings.CutPrefix(word, "ASPECT_")
-	spelt := strings.Replace(rest, "_", "x", 1)
-	if !ok || !slices.Contains(aspectsV2, spelt) {
+	pair, ok := readPair(word, "ASPECT_")
+	if !ok || !slices.Contains(aspectsV2, pair) {
 		return picture.Aspect{}, false
 	}
-	return picture.ParseAspect(spelt)
+	return picture.ParseAspect(pair)
+}
+
+// readPair returns a pair of numbers such as 16_9, which stands behind prefix in word, as 16x9.
+func readPair(word, prefix string) (pair string, ok bool) {
+	rest, found := strings.CutPrefix(word, prefix)
+	width, height, two := strings.Cut(rest, "_")
+	return width + "x" + height, found && two
 }
 
 // aspectV3 reads 16x9.
@@ -91,8 +97,8 @@ const (
 
 // resolution reads 1024x768 or RESOLUTION_1024_768.
 func resolution(word string) (picture.Size, bool) {
-	if rest, ok := strings.CutPrefix(word, "RESOLUTION_"); ok {
-		word = strings.Replace(rest, "_", "x", 1)
+	if pair, ok := readPair(word, "RESOLUTION_"); ok {
+		word = pair
 	}
 	s, ok := picture.ParseSize(word)
 	return s, ok && min(s.Width, s.Height) >= leastEdge && max(s.Width, s.Height) <= mostEdge
