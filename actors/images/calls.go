@@ -264,7 +264,7 @@ func (a *attempt) read(ctx context.Context, p part, reply *upstream.Reply) (*pic
 			body = nil // the status is enough
 		}
 		decoded := a.shape.DecodeError(reply.Status, reply.Header, body)
-		return nil, upstream.Refused(dialogue.Traits{}, reply.Status, reply.Header, decoded, a.c.Runtime.Secrets()...)
+		return nil, upstream.Refused(a.traits(), reply.Status, reply.Header, decoded, a.c.Runtime.Secrets()...)
 	}
 	a.accept()
 	if reply.IsStream() {

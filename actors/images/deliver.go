@@ -64,7 +64,7 @@ func (a *attempt) leaveOutWithheld(made *picture.Reply) *upstream.Failure {
 	before := len(made.Images)
 	made.Images = slices.DeleteFunc(made.Images, func(i picture.Image) bool { return i.Unsafe && !i.HasContent() })
 	if len(made.Images) == 0 {
-		return engine.CallerFault(dialogue.ImageWithheld())
+		return a.refusedInBody(dialogue.ImageWithheld())
 	}
 	if len(made.Images) < before {
 		made.Raw = nil
@@ -215,6 +215,11 @@ func unusable(detail string) *upstream.Failure {
 	return &upstream.Failure{Class: upstream.Transient, Err: dialogue.BadUpstream(detail)}
 }
 
+// traits has what the errors of the client's shape depend on.
+func (a *attempt) traits() dialogue.Traits {
+	return dialogue.Traits{Moderation: a.request.Picture.Refusal}
+}
+
 // refusedInBody is an error that came inside a 200 reply, or in place of one.
 func (a *attempt) refusedInBody(err error) *upstream.Failure {
 	var e *dialogue.Error
@@ -222,5 +227,5 @@ func (a *attempt) refusedInBody(err error) *upstream.Failure {
 		e = dialogue.Incomplete()
 		e.Cause = err
 	}
-	return upstream.InStream(dialogue.Traits{}, e, a.c.Runtime.Secrets()...)
+	return upstream.InStream(a.traits(), e, a.c.Runtime.Secrets()...)
 }

@@ -234,7 +234,7 @@ func (d *document) failure(o *operation, status string) object {
 		text := "An error"
 		var codes []string
 		for _, c := range d.codes {
-			if c.Status == status && c.Code != "" {
+			if strings.Contains(c.Status, status) && c.Code != "" {
 				codes = append(codes, "`"+c.Code+"`")
 			}
 		}
@@ -253,8 +253,9 @@ func (d *document) failure(o *operation, status string) object {
 
 // Code is an error code of the gateway.
 type Code struct {
-	Code   string `json:"code"`
-	Status string `json:"status"` // "in the job", "in logs" and the like if it is not sent as a reply
+	Code string `json:"code"`
+	// Status is "400", "400 or 422", or "in the job", "in logs" and the like if the code is not sent as a reply.
+	Status string `json:"status"`
 	// Retry reports whether the same request may succeed later.
 	Retry   bool   `json:"retry"`
 	Meaning string `json:"meaning"`

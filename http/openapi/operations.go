@@ -29,6 +29,9 @@ const (
 	resumed  = "Last-Event-ID"
 )
 
+// moderated has the status of the image vendor's routes for a prompt or a picture that moderation refused.
+var moderated = []string{"422"}
+
 // Security schemes of the API key, and of operations without one.
 var (
 	keySchemes    = []string{"bearer", "xApiKey", "apiKey", "googApiKey"}
@@ -115,28 +118,29 @@ var operations = []operation{
 	{route: "GET /v1/images/content/{name}", id: "getContent", out: "bytes:image/*", params: "expires signature Range",
 		auth: noScheme, errors: []string{"416"}},
 	{route: "POST /imagegen/generate", id: "imagegenGenerate", in: "ImagegenRequest", out: "ImagegenReply",
-		params: generate},
-	{route: "POST /imagegen/edit", id: "imagegenEdit", in: "form:ImagegenForm", out: "ImagegenReply", params: generate},
+		params: generate, errors: moderated},
+	{route: "POST /imagegen/edit", id: "imagegenEdit", in: "form:ImagegenForm", out: "ImagegenReply",
+		params: generate, errors: moderated},
 	{route: "POST /imagegen/remix", id: "imagegenRemix", in: "form:ImagegenForm", out: "ImagegenReply",
-		params: generate},
+		params: generate, errors: moderated},
 	{route: "POST /imagegen/reframe", id: "imagegenReframe", in: "form:ImagegenForm", out: "ImagegenReply",
-		params: generate},
+		params: generate, errors: moderated},
 	{route: "POST /imagegen/describe", id: "imagegenDescribe", in: "form:ImagegenForm", out: "Descriptions",
-		params: generate},
+		params: generate, errors: moderated},
 	{route: "POST /imagegen/upscale", id: "imagegenUpscale", in: "form:ImagegenForm", out: "ImagegenReply",
-		params: generate},
+		params: generate, errors: moderated},
 	{route: "POST /imagegen/v1/imagegen-v3/generate", id: "imagegenV3Generate", in: "ImagegenV3 form:ImagegenV3",
-		out: "ImagegenReply", params: generate},
+		out: "ImagegenReply", params: generate, errors: moderated},
 	{route: "POST /imagegen/v1/imagegen-v3/remix", id: "imagegenV3Remix", in: "form:ImagegenV3", out: "ImagegenReply",
-		params: generate},
+		params: generate, errors: moderated},
 	{route: "POST /imagegen/v1/imagegen-v3/edit", id: "imagegenV3Edit", in: "form:ImagegenV3", out: "ImagegenReply",
-		params: generate},
+		params: generate, errors: moderated},
 	{route: "POST /imagegen/v1/imagegen-v3/replace-background", id: "imagegenV3ReplaceBackground",
 		in:  "form:ImagegenV3",
-		out: "ImagegenReply", params: generate},
+		out: "ImagegenReply", params: generate, errors: moderated},
 	{route: "POST /imagegen/v1/imagegen-v3/reframe", id: "imagegenV3Reframe", in: "form:ImagegenV3",
 		out:    "ImagegenReply",
-		params: generate},
+		params: generate, errors: moderated},
 	{route: "POST /v1/videos", id: "CreateVideo", in: "VideoRequest form:VideoRequest", out: "Video",
 		params: "Idempotency-Key"},
 	{route: "GET /v1/videos", id: "ListVideos", out: "VideoList", params: "videos_limit items_order after"},

@@ -53,6 +53,31 @@ type Traits struct {
 	LongPrompt *LongPrompt
 	// Proof says how an upstream vouches for a thought, so that it accepts the thought later.
 	Proof Proof
+	// Moderation is the form of the error for a client whose request a provider's moderation refused. If it is nil, the
+	// client gets the provider's code.
+	Moderation *Moderation
+}
+
+// Moderation is the form in which clients of a shape learn that moderation refused their request.
+type Moderation struct {
+	Status int
+	Type   string // replaces the provider's type where its status was another one
+	Code   string // "" keeps the provider's code
+	// Details says that clients of the shape know moderation_details.
+	Details bool
+}
+
+// Apply gives e, which is the refusal of a provider, this form.
+func (m *Moderation) Apply(e *Error) {
+	if e.Status != m.Status {
+		e.Status, e.Type = m.Status, m.Type
+	}
+	if m.Code != "" {
+		e.Code = m.Code
+	}
+	if !m.Details {
+		e.ModerationDetails = nil
+	}
 }
 
 // LongPrompt has a vendor's words about a prompt that does not fit the context window.

@@ -76,6 +76,8 @@ type Request struct {
 	Owner string
 	// ShowsWithheld says that the client's shape can say of one image that it was withheld as unsafe.
 	ShowsWithheld bool
+	// Refusal is the form in which the client's shape reports that moderation refused the request.
+	Refusal *dialogue.Moderation
 	// Inline says that the client gets the picture itself and not an address.
 	Inline bool
 

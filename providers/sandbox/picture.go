@@ -35,12 +35,8 @@ func (m *Model) Picture(ctx context.Context, r *picture.Request, header http.Hea
 		return err
 	}
 	p := &pictureReply{player: begun, req: r, emit: emit}
-	switch {
-	case p.script.Block && r.Inbound == imagegen.Name:
-		return dialogue.Reported(422, dialogue.TypeInvalidRequest, "content_policy_violation",
-			"the sandbox's moderation rejects the prompt as requested")
-	case p.script.Block:
-		return blocked("image_generation_user_error")
+	if p.script.Block {
+		return refused(r, blocked("image_generation_user_error"))
 	}
 	reply := &picture.Reply{Created: m.Env.Now(), OutputFormat: string(p.format()), Quality: r.Quality,
 		Background: r.Background}
@@ -56,13 +52,21 @@ func (m *Model) Picture(ctx context.Context, r *picture.Request, header http.Hea
 	case p.script.Fault != NoFault:
 		return p.failure()
 	case p.script.Unsafe && !r.ShowsWithheld && r.Operation != picture.Describe:
-		return dialogue.ImageWithheld()
+		return refused(r, dialogue.ImageWithheld())
 	}
 	return emit(&picture.Event{Done: reply})
 }
 
+// refused returns a refusal by moderation in the form of the client's shape.
+func refused(r *picture.Request, e *dialogue.Error) error {
+	if r.Refusal != nil {
+		r.Refusal.Apply(e)
+	}
+	return e
+}
+
 // blocked returns the refusal of the vendor's moderation, with the error type of its route.
-func blocked(kind string) error {
+func blocked(kind string) *dialogue.Error {
 	return dialogue.Reported(400, kind, "moderation_blocked", "the sandbox's moderation blocks the prompt as requested")
 }
 

@@ -59,20 +59,21 @@ func TestPictureFailsAsRequested(t *testing.T) {
 	rows := []struct {
 		directives string
 		in         dialogue.Shape
+		refusal    *dialogue.Moderation
 		want       error
 		status     int
 	}{
-		{"cut", "images", sandbox.ErrCut, 0},
-		{"garbage", "images", sandbox.ErrGarbage, 0},
-		{"error", "images", nil, 500},
-		{"block", "images", nil, 400},
-		{"block", "imagegen", nil, 422},
-		{"status=429", "images", nil, 429},
-		{"dance", "images", nil, 400},
+		{"cut", "images", nil, sandbox.ErrCut, 0},
+		{"garbage", "images", nil, sandbox.ErrGarbage, 0},
+		{"error", "images", nil, nil, 500},
+		{"block", "images", nil, nil, 400},
+		{"block", "imagegen", &dialogue.Moderation{Status: 422}, nil, 422},
+		{"status=429", "images", nil, nil, 429},
+		{"dance", "images", nil, nil, 400},
 	}
 	for _, row := range rows {
 		r := fox(1)
-		r.Inbound = row.in
+		r.Inbound, r.Refusal = row.in, row.refusal
 		_, done, err := painted(t, r, row.directives)
 		status := 0
 		if failure := new(dialogue.Error); errors.As(err, &failure) {

@@ -131,8 +131,7 @@ func express(e *dialogue.Error, m meaning, size PromptSize, client dialogue.Trai
 		}
 		e.Code = "request_too_large"
 	case badContent:
-		// The image vendor says 422, and its clients expect that.
-		if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		if client.Moderation == nil && e.Status != http.StatusBadRequest {
 			e.Status, e.Type = http.StatusBadRequest, dialogue.TypeInvalidRequest
 		}
 		if !known(
@@ -143,6 +142,9 @@ func express(e *dialogue.Error, m meaning, size PromptSize, client dialogue.Trai
 			"invalid_prompt",
 		) {
 			e.Code = "content_policy_violation"
+		}
+		if client.Moderation != nil {
+			client.Moderation.Apply(e)
 		}
 	case busy:
 		if e.Status == http.StatusTooManyRequests { // the vendor's type is about a limit

@@ -425,6 +425,59 @@ func TestModelsAreServedByOtherKindsOfProviders(t *testing.T) {
 	}
 }
 
+// A refusal by moderation has the status and the code of the client's shape and model, whichever provider refused.
+func TestRefusalsByModerationHaveTheFormOfTheClient(t *testing.T) {
+	v := newVendor(t)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, `{"error":{"message":"no","type":"image_generation_user_error","param":null,`+
+			`"code":"moderation_blocked","moderation_details":{"moderation_stage":"input","categories":["violence"]}}}`)
+	}))
+	defer other.Close()
+	at := func(provider, model string) harness.Model {
+		return harness.Model{Targets: []harness.Target{{Provider: provider, Model: model}}}
+	}
+	g := start(t, v, func(c *harness.Config) {
+		c.Providers["other"] = harness.Provider{Shape: "images", BaseURL: other.URL + "/v1", APIKeys: []string{"k"}}
+		c.Models = map[string]harness.Model{
+			"V_2A": at("other", "gpt-image-1"), "V_2": at("vendor", "V_2"),
+			"gen-image-1": at("vendor", "imagegen-v3"), "gen-image-2": at("other", "gpt-image-2"),
+			"legacy-image-3": at("vendor", "imagegen-v3"), "legacy-image-2": at("other", "dall-e-2"),
+		}
+	})
+	const unsafe, withheld = `{"error":"not safe"}`, `{"created":"2025-01-02T03:04:05.678901+00:00","data":[` +
+		`{"prompt":"a","resolution":"512x512","is_image_safe":false,"seed":8,"url":null}]}`
+	for _, tt := range []struct {
+		model   string
+		status  int // of the image vendor
+		reply   string
+		want    int
+		code    string
+		details bool
+	}{
+		{"V_2A", 0, "", 422, "content_policy_violation", false},
+		{"V_2", 422, unsafe, 422, "content_policy_violation", false},
+		{"gen-image-1", 422, unsafe, 400, "moderation_blocked", false},
+		{"gen-image-1", 200, withheld, 400, "moderation_blocked", true},
+		{"gen-image-2", 0, "", 400, "moderation_blocked", true},
+		{"legacy-image-3", 422, unsafe, 400, "content_policy_violation", false},
+		{"legacy-image-3", 200, withheld, 400, "content_policy_violation", false},
+		{"legacy-image-2", 0, "", 400, "content_policy_violation", false},
+	} {
+		v.answer(tt.status, tt.reply)
+		path, body := "/v1/images/generations", `{"prompt":"a","model":"`+tt.model+`"}`
+		if strings.HasPrefix(tt.model, "V") {
+			path, body = "/imagegen/generate", `{"image_request":`+body+`}`
+		}
+		a := postJSON(t, g, path, body)
+		if a.Error == nil || a.status != tt.want || a.Error.Code != tt.code ||
+			bytes.Contains(a.body, []byte("moderation_details")) != tt.details {
+			t.Errorf("%s: got %d %s, want %d %s", tt.model, a.status, a.body, tt.want, tt.code)
+		}
+	}
+}
+
 // The documents list fields that the vendor's own third generation refuses. The
 // request is sent once more without them, and the loss is reported.
 func TestFieldsThatTheVendorRefusesAreGivenUp(t *testing.T) {

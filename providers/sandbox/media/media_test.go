@@ -274,6 +274,13 @@ func TestRefusalsAndFaults(t *testing.T) {
 			`"param":"images.0.image_url"`,
 		},
 		{"blocked", "/v1/images/generations", `{"prompt":"[sandbox: block]"}`, 400, "moderation_blocked"},
+		{
+			"blocked for an older model",
+			"/v1/images/generations",
+			`{"model":"dall-e-3","prompt":"[sandbox: block]"}`,
+			400,
+			"content_policy_violation",
+		},
 		{"status", "/v1/images/generations", `{"prompt":"[sandbox: status=503]"}`, 503, "sandbox_503"},
 		{"cut", "/v1/images/generations", `{"prompt":"[sandbox: cut]","size":"64x64"}`, 0, ""},
 		{

@@ -1,10 +1,16 @@
 package imagegen
 
 import (
+	"net/http"
 	"strings"
 
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 )
+
+// moderation has the vendor's form of the error for a prompt or a picture that it refused as unsafe.
+var moderation = &dialogue.Moderation{Status: http.StatusUnprocessableEntity, Type: dialogue.TypeInvalidRequest,
+	Code: "content_policy_violation"}
 
 // Decode returns the neutral form of an Input for which Check found no error. The Request has the
 // files from then on.
@@ -19,6 +25,7 @@ func (r *Route) Decode(in *Input) *picture.Request {
 		N:             1,
 		MaskKeeps:     true,
 		ShowsWithheld: true,
+		Refusal:       moderation,
 		Body:          in.body,
 	}
 	for i := range in.fields {

@@ -77,6 +77,7 @@ func check(in input, op picture.Operation, resolve Resolve) (*picture.Request, e
 	}
 	c.r.Model = model
 	c.family = familyOf(resolve(model))
+	c.r.Refusal = c.family.moderation
 	for _, step := range []func() error{c.prompt, c.count, c.size, c.quality, c.delivery, c.format, c.background, c.stream, c.words, c.refused} {
 		if err := step(); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/modelname"
 	"stagedoor/providers/picture"
 )
@@ -21,7 +22,18 @@ type family struct {
 	legacy bool
 	edits  bool
 	opaque bool // no transparent background
+	// moderation has the vendor's form of the error for a prompt that it refused for these models.
+	moderation *dialogue.Moderation
 }
+
+// The forms of refusals by moderation. Models of unknown families keep the code of their provider.
+var (
+	moderationOfModern = &dialogue.Moderation{Status: 400, Type: dialogue.TypeModeration, Code: "moderation_blocked",
+		Details: true}
+	moderationOfLegacy = &dialogue.Moderation{Status: 400, Type: dialogue.TypeModeration,
+		Code: "content_policy_violation"}
+	moderationOfOthers = &dialogue.Moderation{Status: 400, Type: dialogue.TypeModeration, Details: true}
+)
 
 var (
 	// modern lists the parameters that only gen-image models have, older those that only the
@@ -43,16 +55,21 @@ var families = []family{
 		refuses:   append([]string{"style"}, modern...),
 		legacy:    true,
 		edits:     true,
+
+		moderation: moderationOfLegacy,
 	},
 	{prefix: "legacy-image-3", prompt: 4000, images: 1, size: oneOf("1024x1024", "1792x1024", "1024x1792"),
-		qualities: []string{"auto", "standard", "hd"}, refuses: modern, legacy: true},
+		qualities: []string{"auto", "standard", "hd"}, refuses: modern, legacy: true, moderation: moderationOfLegacy},
 	{prefix: "gen-image-1", prompt: 32000, images: 10, size: oneOf("auto", "1024x1024", "1536x1024", "1024x1536"),
-		qualities: []string{"auto", "low", "medium", "high"}, refuses: older, edits: true},
+		qualities: []string{"auto", "low", "medium", "high"}, refuses: older, edits: true,
+		moderation: moderationOfModern},
 	{prefix: "gen-image-", prompt: 32000, images: 10, size: anySize,
-		qualities: []string{"auto", "low", "medium", "high"}, refuses: older, edits: true, opaque: true},
+		qualities: []string{"auto", "low", "medium", "high"}, refuses: older, edits: true, opaque: true,
+		moderation: moderationOfModern},
 	// Models of unknown families: their provider checks what they take.
 	{prefix: "", prompt: 32000, images: 10, size: someSize,
-		qualities: []string{"auto", "low", "medium", "high", "standard", "hd"}, edits: true},
+		qualities: []string{"auto", "low", "medium", "high", "standard", "hd"}, edits: true,
+		moderation: moderationOfOthers},
 }
 
 // familyOf returns the family of a model by its name in the documents or at the vendor.
