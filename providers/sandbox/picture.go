@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/modelname"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/sandbox/draw"
@@ -38,11 +39,8 @@ func (m *Model) Picture(ctx context.Context, r *picture.Request, header http.Hea
 	if p.script.Block {
 		return refused(r, blocked("image_generation_user_error"))
 	}
-	reply := &picture.Reply{Created: m.Env.Now(), OutputFormat: string(p.format()), Quality: r.Quality,
-		Background: r.Background}
-	if reply.Background == "" || reply.Background == "auto" {
-		reply.Background = "opaque"
-	}
+	reply := &picture.Reply{Created: m.Env.Now(), OutputFormat: string(p.format()),
+		Quality: chosen(r.Quality, "medium"), Background: chosen(r.Background, "opaque")}
 	for i := range min(max(r.N, 1), mostPictures) {
 		if err := p.make(reply, i); err != nil {
 			return err
@@ -55,6 +53,14 @@ func (m *Model) Picture(ctx context.Context, r *picture.Request, header http.Hea
 		return refused(r, dialogue.ImageWithheld())
 	}
 	return emit(&picture.Event{Done: reply})
+}
+
+// chosen returns what the client asked for, or what the model chooses where the client left it the choice.
+func chosen(asked, choice string) string {
+	if asked == "" || asked == "auto" {
+		return choice
+	}
+	return asked
 }
 
 // refused returns a refusal by moderation in the form of the client's shape.
@@ -169,12 +175,13 @@ func (p *pictureReply) seed(number int) int64 {
 	return int64(h.Sum32()>>1+uint32(number)) & 0x7fffffff
 }
 
-// finalPrompt returns the prompt for replies that contain it: those of the image vendor and of models with styles.
+// finalPrompt returns the prompt for replies that contain it: those of the image vendor and of the one other model that
+// revises prompts.
 func (p *pictureReply) finalPrompt() string {
 	switch r := p.req; {
 	case r.Inbound == imagegen.Name && r.MagicPrompt == "ON":
 		return r.Prompt + ", drawn with great care by a sandbox"
-	case r.Inbound == imagegen.Name, strings.Contains(r.Model, "legacy"), strings.Contains(r.Model, "dall-e"):
+	case r.Inbound == imagegen.Name, modelname.Public(r.Model) == "legacy-image-3":
 		return r.Prompt
 	}
 	return ""
@@ -238,12 +245,18 @@ func (p *pictureReply) draw(seed int64) (*image.NRGBA, error) {
 	return draw.Cover(edited, s.Width, s.Height)
 }
 
-// ratios maps the portrait ratios that the image vendor accepts to the sizes that it makes of them.
+// ratios maps the portrait ratios that the image vendor accepts to the sizes that it makes of them, and ratiosV1 those
+// that models of its first generation make in other sizes.
 var ratios = map[picture.Aspect]picture.Size{
 	{Width: 1, Height: 1}: {Width: 1024, Height: 1024}, {Width: 1, Height: 3}: {Width: 512, Height: 1536},
 	{Width: 1, Height: 2}: {Width: 704, Height: 1408}, {Width: 9, Height: 16}: {Width: 736, Height: 1312},
 	{Width: 10, Height: 16}: {Width: 800, Height: 1280}, {Width: 2, Height: 3}: {Width: 832, Height: 1248},
 	{Width: 3, Height: 4}: {Width: 864, Height: 1152}, {Width: 4, Height: 5}: {Width: 896, Height: 1120},
+}
+
+var ratiosV1 = map[picture.Aspect]picture.Size{
+	{Width: 9, Height: 16}: {Width: 720, Height: 1280}, {Width: 10, Height: 16}: {Width: 768, Height: 1232},
+	{Width: 2, Height: 3}: {Width: 768, Height: 1152}, {Width: 3, Height: 4}: {Width: 768, Height: 1024},
 }
 
 // size returns the size the client asked for, or else the given one. Without a size, a ratio decides, by the
@@ -257,7 +270,11 @@ func (p *pictureReply) size(width, height int) (w, h int) {
 		return width, height
 	}
 	short, long := min(a.Width, a.Height), max(a.Width, a.Height, 1)
-	s, known := ratios[picture.Aspect{Width: short, Height: long}]
+	upright := picture.Aspect{Width: short, Height: long}
+	s, known := ratios[upright]
+	if older, differs := ratiosV1[upright]; differs && p.req.Version == "V1" {
+		s = older
+	}
 	if !known {
 		s = picture.Size{Width: max(1024*short/long, 1), Height: 1024}
 	}

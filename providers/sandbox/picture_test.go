@@ -55,6 +55,29 @@ func TestPictureMakesAsManyAsAskedFor(t *testing.T) {
 	}
 }
 
+func TestPictureSaysWhatItsModelChose(t *testing.T) {
+	for model, prompt := range map[string]string{"dall-e-3": "a fox", "legacy-image-3": "a fox", "legacy-image-2": "",
+		"dall-e-2": "", "gen-image-1": ""} {
+		r := fox(1)
+		r.Model, r.Quality = model, "auto"
+		_, done, err := painted(t, r, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := done.Images[0].Prompt; p != prompt || done.Quality != "medium" || done.Background != "opaque" {
+			t.Errorf("%s: prompt %q, quality %s, background %s", model, p, done.Quality, done.Background)
+		}
+	}
+	for version, size := range map[string]string{"V1": "1280x720", "V2": "1312x736"} {
+		r := fox(1)
+		r.Inbound, r.Version = "imagegen", version
+		r.Size, r.Aspect = picture.Size{}, picture.Aspect{Width: 16, Height: 9}
+		if _, done, err := painted(t, r, ""); err != nil || done.Size != size {
+			t.Errorf("16:9 of %s is not %s, %v", version, size, err)
+		}
+	}
+}
+
 func TestPictureFailsAsRequested(t *testing.T) {
 	rows := []struct {
 		directives string
