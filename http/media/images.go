@@ -203,8 +203,7 @@ func (s *stream) end(out *actors.Outcome) {
 	}
 }
 
-// readJSON returns a body that is one JSON object. It refuses members whose names differ from one of
-// names only in case.
+// readJSON returns a body that is one JSON object by the rules of fields.CheckBody.
 func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields.Names) ([]byte, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
@@ -222,15 +221,5 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields
 	if err != nil {
 		return nil, err
 	}
-	if !fields.ValidObject(body, names) {
-		e := dialogue.InvalidJSON("must be one valid JSON object without duplicate names")
-		switch fault := fields.ExplainNames(body, names); {
-		case fault.Flaw == fields.MisspelledName:
-			return nil, dialogue.MisspelledName(short(fault.Path), fault.Name)
-		case fault.Flaw.OverLimit():
-			e.Message = "the request body " + fault.Rule()
-		}
-		return nil, e
-	}
-	return body, nil
+	return body, fields.CheckBody(body, names)
 }

@@ -564,6 +564,16 @@ func TestNamesInOtherLettersAreRefused(t *testing.T) {
 	}
 }
 
+func TestNamesThatOccurTwiceAreRefused(t *testing.T) {
+	g := open(t, func(http.ResponseWriter, *http.Request) { t.Error("the upstream was asked") })
+	const twice = `{"prompt":"a","image_request":{},"image_request":{}}`
+	for _, path := range []string{"/v1/images/generations", "/v1/images/edits", "/imagegen/generate", "/v1/videos"} {
+		g.refused(g.send("POST", path, asJSON, twice), 400, "duplicate_key", "image_request")
+	}
+	g.refused(g.send("POST", "/imagegen/generate", asJSON, `{"image_request":{"prompt":"a","prompt":"b"}}`), 400,
+		"duplicate_key", "image_request.prompt")
+}
+
 // TestModelNamesOfPicturesAndVideosAreShort: a model's name is kept in the ledger, in metrics and in logs.
 func TestModelNamesOfPicturesAndVideosAreShort(t *testing.T) {
 	g := open(t, func(http.ResponseWriter, *http.Request) { t.Error("the upstream was asked") })

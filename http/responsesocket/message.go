@@ -12,7 +12,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/http/envelope"
-	"stagedoor/http/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
@@ -73,7 +72,7 @@ func (c *connection) handle(message []byte, claim *memory.Claim) {
 // dispatch handles a message by its type. An error is sent with the name of the lane that it returns. A
 // message that is no valid JSON has no lane, so its error names none.
 func (c *connection) dispatch(message []byte, claim *memory.Claim) (stream string, refusal *dialogue.Error) {
-	if err := text.CheckJSON(message, nil); err != nil {
+	if err := fields.CheckBody(message, nil); err != nil {
 		return "", envelope.From(err)
 	}
 	members := fields.Members(message)

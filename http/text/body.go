@@ -1,13 +1,11 @@
 package text
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"mime"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +26,6 @@ const (
 	bodyGrace = 30 * time.Second // after which the average rate must be at least bodyRate
 	bodyRate  = 1 << 10          // bytes a second
 	firstBody = 1 << 20          // the most that is allocated for a Content-Length without permission
-	maxParam  = 256              // of a client's own name in an error
 )
 
 type body struct {
@@ -109,7 +106,7 @@ func ReadObject(w http.ResponseWriter, r *http.Request, names *fields.Names) ([]
 	if err != nil {
 		return nil, err
 	}
-	return b.b, CheckJSON(b.b, names)
+	return b.b, fields.CheckBody(b.b, names)
 }
 
 // checkMedia refuses bodies that are compressed or no JSON. Compressed ones are refused because their size is known
@@ -200,43 +197,4 @@ func badBody(err error) *dialogue.Error {
 		return dialogue.BodyTimeout(err)
 	}
 	return dialogue.InvalidBody(err)
-}
-
-// CheckJSON returns an error unless b is one JSON object without duplicate or misspelled names that is
-// not nested too deeply.
-func CheckJSON(b []byte, names *fields.Names) error {
-	if fields.ValidObject(b, names) {
-		return nil
-	}
-	return explainJSON(b, names)
-}
-
-// explainJSON returns the error for b, which is not a valid object.
-func explainJSON(b []byte, names *fields.Names) error {
-	fault := fields.ExplainNames(b, names)
-	switch {
-	case len(bytes.TrimLeft(b, " \t\r\n")) == 0:
-		return dialogue.InvalidJSON("is empty, a JSON object is expected")
-	case fault.Flaw == fields.Sound:
-		return dialogue.InvalidJSON("must be a JSON object")
-	case fault.Flaw == fields.RepeatedName:
-		return dialogue.BadField(shortParam(fault.Path), "duplicate_key", "must not occur twice in its object")
-	case fault.Flaw == fields.MisspelledName:
-		return dialogue.MisspelledName(shortParam(fault.Path), fault.Name)
-	case fault.Flaw.OverLimit():
-		e := dialogue.InvalidJSON(fault.Rule())
-		e.Param = shortParam(fault.Path)
-		return e
-	case fault.Offset == len(b):
-		return dialogue.InvalidJSON("is not valid JSON: it ends too early")
-	}
-	return dialogue.InvalidJSON("is not valid JSON, see byte " + strconv.Itoa(fault.Offset))
-}
-
-// shortParam cuts a path that consists of the client's own names.
-func shortParam(path string) string {
-	if len(path) <= maxParam {
-		return path
-	}
-	return strings.ToValidUTF8(path[:maxParam], "") + "..."
 }

@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/http/auth"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
@@ -195,7 +196,7 @@ func (rc *requestContext) change(
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}
-	if err = CheckJSON(body, rc.shape.Members); err != nil {
+	if err = fields.CheckBody(body, rc.shape.Members); err != nil {
 		return err
 	}
 	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))

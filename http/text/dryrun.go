@@ -11,6 +11,7 @@ import (
 	"stagedoor/http/accesslog"
 	"stagedoor/http/dryrun"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -58,7 +59,7 @@ func (rc *requestContext) findShape() error {
 	}
 	if rc.shape == nil {
 		rc.shape = rc.handlers.Shapes[0]
-		if err := CheckJSON(rc.payload, nil); err != nil {
+		if err := fields.CheckBody(rc.payload, nil); err != nil {
 			return err
 		}
 		return dialogue.Invalid("from", "is needed: the body has no member that shows its shape")

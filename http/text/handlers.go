@@ -23,6 +23,7 @@ import (
 	"stagedoor/http/sse"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 	"stagedoor/state"
 	"stagedoor/state/identity"
@@ -241,7 +242,7 @@ func (rc *requestContext) read() error {
 	if _, ok := rc.shape.Inbound.(shapes.SyntaxChecker); ok {
 		return nil // check tests the syntax together with the rules
 	}
-	return CheckJSON(rc.payload, rc.shape.Members)
+	return fields.CheckBody(rc.payload, rc.shape.Members)
 }
 
 // identify checks the key and that it has the shape's scope.
@@ -281,7 +282,7 @@ func (rc *requestContext) route() error {
 func (rc *requestContext) check() (shapes.Head, error) {
 	head, err := rc.shape.Check(rc.payload, rc.in)
 	if err != nil {
-		if bad := CheckJSON(rc.payload, rc.shape.Members); bad != nil {
+		if bad := fields.CheckBody(rc.payload, rc.shape.Members); bad != nil {
 			return head, bad
 		}
 	}

@@ -1,7 +1,9 @@
 package fields
 
 import (
+	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -154,6 +156,48 @@ func (n *Names) CheckField(field string) error {
 	return nil
 }
 
+// CheckBody returns an error unless the body of a request is one JSON object by the rules of ValidObject. names may be
+// nil.
+func CheckBody(body []byte, names *Names) error {
+	if ValidObject(body, names) {
+		return nil
+	}
+	fault := ExplainNames(body, names)
+	switch {
+	case len(bytes.TrimLeft(body, " \t\r\n")) == 0:
+		return dialogue.InvalidJSON("is empty, a JSON object is expected")
+	case fault.Flaw == Sound:
+		return dialogue.InvalidJSON("must be a JSON object")
+	case fault.Flaw == RepeatedName:
+		return repeated(fault.Path)
+	case fault.Flaw == MisspelledName:
+		return dialogue.MisspelledName(shortParam(fault.Path), fault.Name)
+	case fault.Flaw.OverLimit():
+		e := dialogue.InvalidJSON(fault.Rule())
+		e.Param = shortParam(fault.Path)
+		return e
+	case fault.Offset == len(body):
+		return dialogue.InvalidJSON("is not valid JSON: it ends too early")
+	}
+	return dialogue.InvalidJSON("is not valid JSON, see byte " + strconv.Itoa(fault.Offset))
+}
+
+// repeated returns the error for a member at path whose name its object has already.
+func repeated(path string) error {
+	return dialogue.BadField(shortParam(path), "duplicate_key", "must not occur twice in its object")
+}
+
+// maxParam bounds a client's own names in an error, in bytes.
+const maxParam = 256
+
+// shortParam cuts a path that consists of the client's own names.
+func shortParam(path string) string {
+	if len(path) <= maxParam {
+		return path
+	}
+	return strings.ToValidUTF8(path[:maxParam], "") + "..."
+}
+
 // CheckObject returns the error for a form's field that must hold a JSON object by the rules of
 // ValidObject and does not.
 func (n *Names) CheckObject(field, text string) error {
@@ -163,6 +207,8 @@ func (n *Names) CheckObject(field, text string) error {
 	switch fault := ExplainNames(bytesOf(text), n); {
 	case fault.Flaw == MisspelledName:
 		return dialogue.MisspelledName(field+"."+fault.Path, fault.Name)
+	case fault.Flaw == RepeatedName:
+		return repeated(field + "." + fault.Path)
 	case fault.Flaw == Sound:
 		return dialogue.Invalid(field, "must be a JSON object")
 	default:

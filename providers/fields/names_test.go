@@ -120,7 +120,7 @@ func TestFormFieldsAreWrittenAsTheyAreRead(t *testing.T) {
 		}
 	}
 	for text, param := range map[string]string{
-		`{"name":"x"}`: "none", `{"Name":"x"}`: "function.Name", `[]`: "function", `{"a":1,"a":2}`: "function",
+		`{"name":"x"}`: "none", `{"Name":"x"}`: "function.Name", `[]`: "function", `{"a":1,"a":2}`: "function.a",
 		`{`: "function",
 	} {
 		bad, ok := snakeNames.CheckObject("function", text).(*dialogue.Error)

@@ -268,8 +268,8 @@ func TestRulesOfForms(t *testing.T) {
 		{
 			"/remix",
 			`image_request={"prompt":"a","prompt":"b"}`,
-			"image_request",
-			"must be a JSON object, and has the same name twice in an object",
+			"image_request.prompt",
+			"must not occur twice in its object",
 		},
 		{"/remix", `image_request=["prompt"]`, "image_request", "must be a JSON object"},
 		{"/remix", `image_request={"prompt":"a"}|image_request={"prompt":"a"}`, "image_request", twice},
