@@ -84,6 +84,7 @@ func (a *attempt) parts(ctx context.Context) ([]part, *upstream.Failure) {
 		if err != nil {
 			return nil, engine.CallerFault(err)
 		}
+		a.passthrough = call.Passthrough
 		parts = append(parts, part{request: &sub, call: call, partials: new(partials)})
 	}
 	return parts, nil

@@ -34,6 +34,8 @@ type attempt struct {
 	c     *engine.Candidate
 	sink  engine.Sink[Partial]
 	shape *picture.Shape // nil: the sandbox
+	// passthrough is set if the calls have the client's own body.
+	passthrough bool
 
 	// Several calls may run at the same time.
 	mu      sync.Mutex // of report and outcome
@@ -72,7 +74,7 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	defer func() { x.outcome.Losses = a.report.Header() }()
 	made, f := a.make(ctx, p)
 	if c.Dry != nil && a.shape != nil {
-		c.Dry.Report(a.shape.Name, false, &a.report)
+		c.Dry.Report(a.shape.Name, a.passthrough, &a.report)
 	}
 	if f != nil {
 		return f

@@ -62,7 +62,7 @@ func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 		status, dry := post("/v1/images/generations", body, true)
 		call, sent := dry.Get("requests.0"), take()
 		if status != 200 || len(sent) != 0 || call.Get("times").Int() != times ||
-			dry.Get("estimated_hold").Int() < 120_000 {
+			dry.Get("passthrough").Bool() != (i == 0) || dry.Get("estimated_hold").Int() < 120_000 {
 			t.Errorf("got %d %s after %q", status, dry.Raw, sent)
 		}
 		post("/v1/images/generations", body, false)

@@ -68,6 +68,8 @@ type Call struct {
 	Header http.Header
 	Body   Content
 	Stream bool // the reply will be server-sent events
+	// Passthrough is set if Body is the client's own, in which at most a few values were replaced.
+	Passthrough bool
 }
 
 // Content is the body of a Call. Its length and type are known before it is sent. It can be

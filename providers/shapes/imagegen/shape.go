@@ -78,7 +78,7 @@ func (shape) Encode(ctx context.Context, r *picture.Request, model string,
 		if err != nil {
 			return nil, err
 		}
-		call.Body = picture.JSON(body)
+		call.Body, call.Passthrough = picture.JSON(body), true
 	case e.route.Encoding&Form == 0:
 		call.Body = picture.JSON(e.json())
 	default:

@@ -29,7 +29,7 @@ func (shape) Encode(ctx context.Context, r *picture.Request, model string,
 	}
 	if r.Inbound == Name && r.Body != nil {
 		body, err := patch(r, model)
-		call.Body = picture.JSON(body)
+		call.Body, call.Passthrough = picture.JSON(body), true
 		return call, err
 	}
 	fields, err := encode(r, model, rep)
