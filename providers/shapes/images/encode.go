@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -45,10 +46,23 @@ func (shape) Encode(ctx context.Context, r *picture.Request, model string,
 }
 
 // patch returns the client's JSON with the upstream's name of the model and, if the call is one of several,
-// its share of n. Everything else stays as the client wrote it, with members that the gateway does not know.
+// its share of n. What the gateway accepts for every model is removed where the upstream would refuse it. Everything
+// else stays as the client wrote it, with members that the gateway does not know.
 func patch(r *picture.Request, model string) ([]byte, error) {
 	body := r.Body
 	var err error
+	f := familyOf(model)
+	for name, foreign := range map[string]bool{
+		"response_format": slices.Contains(f.refuses, "response_format"),
+		"size":            gjson.GetBytes(body, "size").Str == "auto" && f.size("auto") != "",
+	} {
+		if !foreign || !gjson.GetBytes(body, name).Exists() {
+			continue
+		}
+		if body, err = sjson.DeleteBytes(body, name); err != nil {
+			return nil, fmt.Errorf("remove %s from the request: %w", name, err)
+		}
+	}
 	if gjson.GetBytes(body, "model").Str != model {
 		if body, err = sjson.SetBytes(body, "model", model); err != nil {
 			return nil, fmt.Errorf("write the model into the request: %w", err)

@@ -136,6 +136,20 @@ func TestPartsOfARequestAskForTheirShare(t *testing.T) {
 	}
 }
 
+func TestWhatTheUpstreamsModelRefusesIsNotSent(t *testing.T) {
+	const asked = `{"model":"x","prompt":"a","response_format":"b64_json","size":"auto","quality":"auto"}`
+	for model, want := range map[string]string{
+		"gpt-image-1": `{"model":"gpt-image-1","prompt":"a","size":"auto","quality":"auto"}`,
+		"dall-e-2":    `{"model":"dall-e-2","prompt":"a","response_format":"b64_json","quality":"auto"}`,
+		"other":       `{"model":"other","prompt":"a","response_format":"b64_json","size":"auto","quality":"auto"}`,
+	} {
+		r := &picture.Request{Inbound: images.Name, Operation: picture.Generate, N: 1, Body: []byte(asked)}
+		if _, got, _ := sent(t, r, model); got != want || string(r.Body) != asked {
+			t.Errorf("%s: sent %s of %s", model, got, r.Body)
+		}
+	}
+}
+
 func TestRepliesAreReadAndWritten(t *testing.T) {
 	r := &picture.Request{Inbound: imagegen.Name, Operation: picture.Generate, Model: "gen-image-1"}
 	const doc = `{"created":5,"output_format":"webp","size":"8x4","quality":"low","background":"opaque","data":[{"b64_json":"aGk="}],"usage":{"total_tokens":9,"input_tokens":4,"output_tokens":5,"input_tokens_details":{"text_tokens":1,"image_tokens":3}}}`
