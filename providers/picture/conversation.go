@@ -94,6 +94,7 @@ func LoseUnsupported(r *Request, rep *dialogue.Report) {
 		{"style", r.Style != ""}, {"input_fidelity", r.Fidelity != ""}, {"style_type", r.StyleType != "" && r.StyleType != "AUTO"},
 		{"rendering_speed", r.RenderingSpeed != "" && r.RenderingSpeed != "DEFAULT"}, {"magic_prompt", r.MagicPrompt == "OFF"},
 		{"image_weight", r.ImageWeight != nil}, {"partial_images", r.Partials > 0}, {"user", r.User != ""},
+		{"negative_prompt:prompt", r.NegativePrompt != ""},
 	} {
 		if l.lost {
 			rep.Lose(l.name)

@@ -70,9 +70,10 @@ func TestAModelInAConversationRefusesWhatWouldChangeThePicture(t *testing.T) {
 		t.Errorf("values that mean the default are lost: %s", rep.Header())
 	}
 	picture.LoseUnsupported(&picture.Request{Quality: "high", OutputFormat: "webp", ImageWeight: &weight, Partials: 1,
-		User: "u", Extra: []picture.Field{{Name: "new_field"}},
+		User: "u", NegativePrompt: "dogs", Extra: []picture.Field{{Name: "new_field"}},
 		Others: []picture.Attachment{{Name: "extra_file"}}}, &rep)
-	if want := "quality,output_format,image_weight,partial_images,user,new_field,extra_file"; rep.Header() != want {
+	want := "quality,output_format,image_weight,partial_images,user,negative_prompt:prompt,new_field,extra_file"
+	if rep.Header() != want {
 		t.Errorf("lost %s, want %s", rep.Header(), want)
 	}
 }

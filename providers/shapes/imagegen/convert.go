@@ -42,6 +42,7 @@ func (e *encoder) lose() {
 	e.rep.LoseIf(r.Style != "", "style")
 	e.rep.LoseIf(r.Fidelity != "", "input_fidelity")
 	e.rep.LoseIf(r.Partials > 0, "partial_images")
+	e.rep.LoseIf(r.User != "", "user")
 	e.rep.LoseIf(!e.v3 && len(r.Styles) > 0, "style_reference_images")
 	for i := range r.Extra {
 		e.rep.Lose(r.Extra[i].Name)

@@ -203,8 +203,9 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 		{images(func(r *picture.Request) {
 			r.Background, r.OutputFormat, r.Compression, r.Moderation, r.Style, r.Partials = "transparent", "webp", &n,
 				"low", "vivid", 2
+			r.User = "u"
 		}), "imagegen-v3", "/v1/ideogram-v3/generate prompt=a num_images=1",
-			"output_format,output_compression,background,moderation,style,partial_images"},
+			"output_format,output_compression,background,moderation,style,partial_images,user"},
 		{images(func(r *picture.Request) {
 			r.Operation, r.Sources = picture.Edit, []*picture.File{drawn(t, 8, 4), drawn(t, 9, 4)}
 		}), "imagegen-v3",
@@ -269,6 +270,12 @@ func TestMaskOfImagesIsTurnedAround(t *testing.T) {
 	if _, err := imagegen.Shape.Encode(t.Context(), r, "imagegen-v3", new(dialogue.Report)); err == nil ||
 		!strings.Contains(err.Error(), "mask: must have an alpha channel") {
 		t.Errorf("a mask without alpha: %v", err)
+	}
+	r.Mask = alpha(t)
+	var refused *dialogue.Error
+	if _, err := imagegen.Shape.Encode(t.Context(), r, "V_1", new(dialogue.Report)); !errors.As(err, &refused) ||
+		refused.Param != "model" {
+		t.Errorf("an edit by a model that makes none: %v", err)
 	}
 	r.Operation, r.Mask = picture.ReplaceBackground, nil
 	if _, err := imagegen.Shape.Encode(t.Context(), r, "V_2", new(dialogue.Report)); err == nil {

@@ -3,6 +3,7 @@ package imagegen
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"stagedoor/providers/chunks"
@@ -70,6 +71,9 @@ func (shape) Encode(ctx context.Context, r *picture.Request, model string,
 	}
 	if e.route = findRoute(e.operation, e.v3); e.route == nil {
 		return nil, dialogue.Unsupported("model", "the provider's model of this name cannot do that")
+	}
+	if e.operation == picture.Edit && slices.Contains(models, model) && !slices.Contains(editModels, model) {
+		return nil, dialogue.Unsupported("model", "the provider of this model cannot edit pictures with a mask")
 	}
 	call := &picture.Call{Path: e.route.upstream}
 	switch {

@@ -31,8 +31,9 @@
 //	negative_prompt:prompt                          is written into the prompt as "Avoid: ..."
 //	size                                            the nearest one that the model makes
 //
-// A rendering speed becomes a quality. Reframing and the replacement of a background are edits whose prompt
-// says so. Describing and upscaling are refused.
+// A rendering speed becomes a quality, except for legacy-image models, which lose it. Reframing and the replacement
+// of a background are edits whose prompt says so. Describing and upscaling are refused, and so are edits by
+// legacy-image-3, which makes none.
 //
 // # Where to look
 //

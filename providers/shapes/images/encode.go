@@ -25,7 +25,13 @@ const (
 func (shape) Encode(ctx context.Context, r *picture.Request, model string,
 	rep *dialogue.Report) (*picture.Call, error) {
 	call := &picture.Call{Path: generations, Header: make(http.Header), Stream: r.Stream}
-	if r.Operation != picture.Generate {
+	switch {
+	case r.Operation == picture.Generate:
+	case r.Operation == picture.Describe, r.Operation == picture.Upscale:
+		return nil, dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
+	case !familyOf(model).edits:
+		return nil, dialogue.Unsupported("model", "the provider of this model cannot edit pictures")
+	default:
 		call.Path = editing
 	}
 	if r.Inbound == Name && r.Body != nil {
@@ -33,14 +39,12 @@ func (shape) Encode(ctx context.Context, r *picture.Request, model string,
 		call.Body, call.Passthrough = picture.JSON(body), true
 		return call, err
 	}
-	fields, err := encode(r, model, rep)
-	if err != nil {
-		return nil, err
-	}
+	fields := encode(r, model, rep)
 	if r.Operation == picture.Generate {
 		call.Body = fields.json()
 		return call, nil
 	}
+	var err error
 	call.Body, err = fields.form(ctx, r)
 	return call, err
 }
@@ -145,10 +149,7 @@ func (p parameters) form(ctx context.Context, r *picture.Request) (picture.Conte
 }
 
 // encode returns the parameters for a request of any shape, as far as the model has them.
-func encode(r *picture.Request, model string, rep *dialogue.Report) (parameters, error) {
-	if r.Operation == picture.Describe || r.Operation == picture.Upscale {
-		return nil, dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
-	}
+func encode(r *picture.Request, model string, rep *dialogue.Report) parameters {
 	f := familyOf(model)
 	p := parameters{{name: "model", value: model}, {name: "prompt", value: prompt(r)}}
 	if r.N > 1 {
@@ -170,10 +171,10 @@ func encode(r *picture.Request, model string, rep *dialogue.Report) (parameters,
 		for _, extra := range r.Extra {
 			p.bare(extra.Name, extra.Text()) // only requests that were sent as forms reach this line
 		}
-		return p, nil
+		return p
 	}
-	lose(r, rep)
-	return p, nil
+	lose(r, f, rep)
+	return p
 }
 
 // modern adds the parameters that only gen-image models have.
@@ -224,8 +225,8 @@ func qualityFor(r *picture.Request, f *family) string {
 	return speeds[r.RenderingSpeed]
 }
 
-// lose records the parameters that were left out.
-func lose(r *picture.Request, rep *dialogue.Report) {
+// lose records the parameters that were left out for a model of f.
+func lose(r *picture.Request, f *family, rep *dialogue.Report) {
 	for _, l := range []struct {
 		name string
 		lost bool
@@ -233,6 +234,7 @@ func lose(r *picture.Request, rep *dialogue.Report) {
 		{"seed", r.Seed != nil}, {"style_type", r.StyleType != "" && r.StyleType != "AUTO"},
 		{"magic_prompt", r.MagicPrompt == "OFF"}, {"image_weight", r.ImageWeight != nil},
 		{"style_reference_images", len(r.Styles) > 0}, {"negative_prompt:prompt", r.NegativePrompt != ""},
+		{"rendering_speed", f.legacy && r.RenderingSpeed != "" && r.RenderingSpeed != "DEFAULT"},
 	} {
 		if l.lost {
 			rep.Lose(l.name)

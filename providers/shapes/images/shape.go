@@ -106,8 +106,8 @@ var sizesOfModels = []struct {
 	{"", []picture.Size{{Width: 1024, Height: 1024}, {Width: 1536, Height: 1024}, {Width: 1024, Height: 1536}}},
 }
 
-// sizeFor returns the size for a request to model. changed is true if the model refuses the
-// client's size and gets the nearest one that it takes.
+// sizeFor returns the size for a request to model. changed is true if the model does not make the
+// client's size or ratio and gets the nearest one that it makes.
 func sizeFor(r *picture.Request, model string) (size string, changed bool) {
 	var ratio float64
 	switch {
@@ -125,7 +125,7 @@ func sizeFor(r *picture.Request, model string) (size string, changed bool) {
 	for _, m := range sizesOfModels {
 		if strings.HasPrefix(name, m.prefix) {
 			s := nearest(m.sizes, ratio)
-			return s.String(), r.Size != s
+			return s.String(), r.Size != (picture.Size{}) || distance(s, ratio) > 1
 		}
 	}
 	return "", true

@@ -61,8 +61,26 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 		if got != want || call.Path != "/images/generations" {
 			t.Errorf("%s: sent %s", model, got)
 		}
-		if rep.Header() != "size,seed,style_type,negative_prompt:prompt" {
+		lost := "size,seed,style_type,negative_prompt:prompt"
+		if model == "dall-e-3" {
+			lost += ",rendering_speed"
+		}
+		if rep.Header() != lost {
 			t.Errorf("%s: lost %s", model, rep.Header())
+		}
+	}
+	exact := &picture.Request{Inbound: imagegen.Name, Operation: picture.Generate, Prompt: "a", N: 1}
+	for _, a := range []picture.Aspect{{Width: 1, Height: 1}, {Width: 3, Height: 2}, {Width: 2, Height: 3}} {
+		exact.Aspect = a
+		if _, _, rep := sent(t, exact, "gpt-image-1"); rep.Header() != "" {
+			t.Errorf("%s, which the model makes: lost %s", a.Ratio(), rep.Header())
+		}
+	}
+	for _, r := range []*picture.Request{{Operation: picture.Remix}, {Inbound: images.Name, Operation: picture.Edit},
+		{Inbound: images.Name, Operation: picture.Edit, Body: []byte(`{"model":"x"}`)}} {
+		var e *dialogue.Error
+		if _, err := images.Shape.Encode(t.Context(), r, "dall-e-3", nil); !errors.As(err, &e) || e.Param != "model" {
+			t.Errorf("an edit by a model that makes none: %v", err)
 		}
 	}
 	for _, op := range []picture.Operation{picture.Describe, picture.Upscale} {
