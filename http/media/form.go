@@ -84,13 +84,13 @@ func (f *Form) Close() error {
 // Files are checked while they arrive and large ones go to disk, so a form costs little memory
 // whatever its size.
 func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form, error) {
-	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
-		return nil, dialogue.UnsupportedMedia("Content-Type must be multipart/form-data with a boundary")
-	}
 	u, err := newUpload(w, r, limits.Total)
 	if err != nil {
 		return nil, err
+	}
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
+		return nil, dialogue.UnsupportedMedia("Content-Type must be multipart/form-data with a boundary")
 	}
 	form, err := parseForm(multipart.NewReader(u, params["boundary"]), limits)
 	if err != nil {
@@ -132,8 +132,8 @@ type formReader struct {
 }
 
 // isForm reports whether the body of a route that takes forms and JSON is a form. It returns an error for a body that
-// is neither. A body without a type counts as JSON.
-func isForm(r *http.Request) (bool, error) {
+// is neither, and the one about its size if it is also larger than most. A body without a type counts as JSON.
+func isForm(w http.ResponseWriter, r *http.Request, most int64) (bool, error) {
 	reported := r.Header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(reported)
 	switch {
@@ -141,6 +141,9 @@ func isForm(r *http.Request) (bool, error) {
 		return false, nil
 	case err == nil && media == "multipart/form-data" && params["boundary"] != "":
 		return true, nil
+	}
+	if _, err := newUpload(w, r, most); err != nil {
+		return false, err
 	}
 	return false, dialogue.UnsupportedMedia(
 		"Content-Type must be application/json, or multipart/form-data with a boundary")
@@ -157,7 +160,7 @@ func isJSON(media string) bool {
 func (f *formReader) part(p *multipart.Part) error {
 	name := p.FormName()
 	if name == "" || len(name) > 128 || !utf8.ValidString(name) {
-		return dialogue.BadRequest("invalid_form", "a part of the form has no name, or one that cannot be")
+		return dialogue.BadRequest("invalid_form", "a part of the form has no valid name")
 	}
 	if enc := p.Header.Get("Content-Transfer-Encoding"); enc != "" && enc != "binary" && enc != "8bit" &&
 		enc != "7bit" {

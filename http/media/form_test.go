@@ -4,10 +4,28 @@ import (
 	"bytes"
 	"errors"
 	"mime/multipart"
+	"net/http/httptest"
 	"testing"
 
 	"stagedoor/providers/dialogue"
 )
+
+func TestTheSizeOfABodyIsCheckedBeforeItsType(t *testing.T) {
+	w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil)
+	r.Header.Set("Content-Type", "text/plain")
+	for length, status := range map[int64]int{10: 415, 11: 413} {
+		r.ContentLength = length
+		_, json := readJSON(w, r, 10, nil)
+		_, form := ReadForm(w, r, FormLimits{Total: 10})
+		_, either := isForm(w, r, 10)
+		for name, err := range map[string]error{"JSON": json, "a form": form, "either": either} {
+			var e *dialogue.Error
+			if !errors.As(err, &e) || e.Status != status {
+				t.Errorf("%d bytes, not %s: %v, want %d", length, name, err, status)
+			}
+		}
+	}
+}
 
 // Whatever is sent as a form is read, or refused with a status of its own, and
 // leaves no file behind.

@@ -1,10 +1,8 @@
 package media
 
 import (
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"stagedoor/actors/flow"
@@ -82,13 +80,4 @@ func (hs *Handlers) planFor(model string) []catalog.Candidate {
 		return nil
 	}
 	return entry.Plan(rand.IntN)
-}
-
-// readAll reads a body of at most limit bytes.
-func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	u, err := newUpload(w, r, limit)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(u)
 }

@@ -96,7 +96,7 @@ func (rc *requestContext) readImagegen(route *imagegen.Route) (in *imagegen.Inpu
 	files = new(Form)
 	isJSON := route.Encoding&imagegen.Form == 0
 	if route.Encoding == imagegen.Form|imagegen.JSON {
-		sent, err := isForm(rc.r)
+		sent, err := isForm(rc.w, rc.r, maxImagegenForm)
 		if err != nil {
 			return nil, files, err
 		}

@@ -1,6 +1,7 @@
 package media
 
 import (
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -37,7 +38,7 @@ func (hs *Handlers) GenerateImages(w http.ResponseWriter, r *http.Request) {
 // EditImages serves POST /v1/images/edits, as a form or as JSON.
 func (hs *Handlers) EditImages(w http.ResponseWriter, r *http.Request) {
 	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
-		form, err := isForm(r)
+		form, err := isForm(w, r, maxEditForm)
 		switch {
 		case err != nil:
 			return nil, err
@@ -205,6 +206,10 @@ func (s *stream) end(out *actors.Outcome) {
 
 // readJSON returns a body that is one JSON object by the rules of fields.CheckBody.
 func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields.Names) ([]byte, error) {
+	u, err := newUpload(w, r, limit)
+	if err != nil {
+		return nil, err
+	}
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
 	switch {
@@ -217,7 +222,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, dialogue.UnsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
 	}
-	body, err := readAll(w, r, limit)
+	body, err := io.ReadAll(u)
 	if err != nil {
 		return nil, err
 	}

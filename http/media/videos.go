@@ -100,7 +100,8 @@ func (m *maker) make(op video.Operation) (work.Video, error) {
 // read reads a body, as JSON or as a form.
 func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 	source := m.r.PathValue("id")
-	sent, err := isForm(m.r)
+	limits := m.limits(op)
+	sent, err := isForm(m.w, m.r, max(limits.Total, maxVideoJSON))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 		}
 		return videos.Check(op, videos.Sent{Body: body}, source)
 	}
-	form, err := ReadForm(m.w, m.r, m.limits(op))
+	form, err := ReadForm(m.w, m.r, limits)
 	if err != nil {
 		return nil, err
 	}
