@@ -92,6 +92,9 @@ func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form,
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
 		return nil, dialogue.UnsupportedMedia("Content-Type must be multipart/form-data with a boundary")
 	}
+	if err := checkEncoding(r.Header); err != nil {
+		return nil, err
+	}
 	form, err := parseForm(multipart.NewReader(u, params["boundary"]), limits)
 	if err != nil {
 		return nil, err

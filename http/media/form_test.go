@@ -29,6 +29,16 @@ func TestTheSizeOfABodyIsCheckedBeforeItsType(t *testing.T) {
 
 // Whatever is sent as a form is read, or refused with a status of its own, and
 // leaves no file behind.
+func TestCompressedFormsAreRefused(t *testing.T) {
+	w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil)
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	r.Header.Set("Content-Encoding", "gzip")
+	var e *dialogue.Error
+	if _, err := ReadForm(w, r, FormLimits{Total: 10}); !errors.As(err, &e) || e.Status != 415 {
+		t.Errorf("got %v", err)
+	}
+}
+
 func FuzzForm(f *testing.F) {
 	const head = "--b\r\nContent-Disposition: form-data; name=\"image\"; filename=\"x\"\r\n\r\n"
 	f.Add([]byte(head + "\x89PNG\r\n\x1a\n\r\n--b--\r\n"))

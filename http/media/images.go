@@ -219,12 +219,20 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields
 	case charset != "" && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii"):
 		return nil, dialogue.UnsupportedMedia("Content-Type charset must be utf-8")
 	}
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return nil, dialogue.UnsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
+	if err := checkEncoding(r.Header); err != nil {
+		return nil, err
 	}
 	body, err := io.ReadAll(u)
 	if err != nil {
 		return nil, err
 	}
 	return body, fields.CheckBody(body, names)
+}
+
+// checkEncoding refuses compressed bodies, because their size is known only after they were unpacked.
+func checkEncoding(h http.Header) error {
+	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return dialogue.UnsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
+	}
+	return nil
 }
