@@ -147,6 +147,9 @@ func merged(replies []*picture.Reply) *picture.Reply {
 // one performs one call. used is what the limiter counts against the provider's tokens a minute.
 func (a *attempt) one(ctx context.Context, p part) (reply *picture.Reply, f *upstream.Failure) {
 	f = a.c.Call(ctx, p.permit, func() (used int, f *upstream.Failure) {
+		a.mu.Lock()
+		a.called = true
+		a.mu.Unlock()
 		ctx, call := a.beginCall(ctx, p)
 		f = engine.CallerFault(dialogue.Internal(nil)) // stands if what follows panics
 		defer func() { a.endCall(call, reply, f) }()

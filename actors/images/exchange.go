@@ -38,8 +38,9 @@ type attempt struct {
 	passthrough bool
 
 	// Several calls may run at the same time.
-	mu      sync.Mutex // of report and outcome
+	mu      sync.Mutex // of report, called and outcome
 	report  dialogue.Report
+	called  bool       // a call to the provider was begun
 	sending sync.Mutex // of sink; held while a slow client is waited for
 }
 
@@ -121,6 +122,12 @@ func (x *exchange) End(out engine.Sink[Partial], f *upstream.Failure) {
 	o.Reply, o.Delivered, o.Err = nil, 0, f.Err
 	if f.Err.Status == dialogue.StatusClientClosed {
 		o.Delivered = o.Made
+	}
+	if a := x.attempt; a != nil && a.called && f.Err.Status >= 500 && !nothingMade(f) {
+		// SDKs repeat a request after such a status, and the provider would make and bill the pictures again.
+		e := *f.Err
+		e.NoRetry = true
+		o.Err = &e
 	}
 }
 

@@ -168,6 +168,9 @@ func TestARequestEndsOnce(t *testing.T) {
 					tc.status != 0 && (out.Err == nil || out.Err.Status != tc.status || out.Reply != nil) {
 					t.Errorf("%+v", out)
 				}
+				if out.Err != nil && out.Err.NoRetry != (tc.status >= 500) {
+					t.Errorf("SDKs are asked not to repeat it: %v", out.Err.NoRetry)
+				}
 				if outcome := s.settled(); (outcome.Err == nil) != (tc.status == 0) || len(s.meter.ended) != 1 {
 					t.Errorf("settled %d times: %+v", len(s.meter.ended), outcome)
 				}
