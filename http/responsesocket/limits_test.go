@@ -238,7 +238,8 @@ func TestAClientThatNeverReadsIsDropped(t *testing.T) {
 	for i := range 8 {
 		c.say(create("sandbox", "[sandbox: tokens=100000]", lane(fmt.Sprint("l", i))))
 	}
-	await(t, "it runs", func() bool { return g.runtime.Text().InFlight() == 8 })
+	// On a busy machine the client can be dropped before its last response has begun.
+	await(t, "it runs", func() bool { return g.runtime.Text().InFlight() == 8 || g.live.Watching() == 0 })
 	await(t, "it is dropped", func() bool { return g.live.Watching() == 0 && g.runtime.Text().InFlight() == 0 })
 }
 

@@ -61,8 +61,9 @@ func (r *Request) fitSampling(caps *Capabilities, rep *Report) {
 }
 
 // Refuses reports whether the model refuses a member of a request that passes through, by its name
-// in the shapes of chat and responses. A parameter of sampling that has its default is not refused.
-func (c *Capabilities) Refuses(name string, value []byte) bool {
+// in the shapes of chat and responses. A parameter of sampling that has its default is not refused. effort is what the
+// request asks for as its effort of reasoning, or "".
+func (c *Capabilities) Refuses(name string, value []byte, effort string) bool {
 	unchanged := 1.0
 	switch name {
 	case "reasoning_effort", "reasoning":
@@ -75,6 +76,9 @@ func (c *Capabilities) Refuses(name string, value []byte) bool {
 	default:
 		return false
 	}
+	if c.Sampling || c.SamplingAtRest && (effort == "" || effort == "none") {
+		return false
+	}
 	f, err := strconv.ParseFloat(string(value), 64)
-	return !c.Sampling && err == nil && f != unchanged
+	return err == nil && f != unchanged
 }

@@ -64,8 +64,15 @@ func TestCapabilitiesNameTheMembersThatAModelRefuses(t *testing.T) {
 		{"prompt_cache_options", `{}`, true},
 		{"reasoning", `{}`, true}, {"seed", "1", false}, {"temperature", "null", false},
 	} {
-		if got := neither.Refuses(c.name, []byte(c.value)); got != c.refused || both.Refuses(c.name, []byte(c.value)) {
+		got := neither.Refuses(c.name, []byte(c.value), "")
+		if got != c.refused || both.Refuses(c.name, []byte(c.value), "") {
 			t.Errorf("%s of %s: %t", c.name, c.value, got)
+		}
+	}
+	atRest := dialogue.Capabilities{SamplingAtRest: true, Thinking: dialogue.ThinkingImplicit}
+	for effort, refused := range map[string]bool{"": false, "none": false, "low": true} {
+		if got := atRest.Refuses("temperature", []byte("0.5"), effort); got != refused {
+			t.Errorf("temperature with effort %q: %t", effort, got)
 		}
 	}
 }

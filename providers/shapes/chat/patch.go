@@ -26,6 +26,10 @@ func patch(
 	}
 	members := fields.Members(body)
 	edits := chunks.Patch(body, members, head, t)
+	effort := "" // of reasoning
+	if i := slices.IndexFunc(members, func(m fields.Member) bool { return m.Name == "reasoning_effort" }); i >= 0 {
+		effort = gjson.ParseBytes(body[members[i].Value:members[i].End]).Str
+	}
 	var refused []string // members that the model refuses
 	for _, m := range members {
 		value := body[m.Value:m.End]
@@ -39,7 +43,7 @@ func patch(
 				refused = append(refused, m.Name)
 			}
 		default:
-			if tuned && t.Caps.Refuses(m.Name, value) {
+			if tuned && t.Caps.Refuses(m.Name, value, effort) {
 				rep.Lose(m.Name)
 				refused = append(refused, m.Name)
 			}

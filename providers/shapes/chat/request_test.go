@@ -395,6 +395,29 @@ func TestPatchRemovesParametersThatTheModelRefuses(t *testing.T) {
 	}
 }
 
+// Models of OpenAI from GPT-5.1 on take parameters of sampling while they do not reason, which they do when asked.
+func TestPatchKeepsSamplingOfAModelAtRest(t *testing.T) {
+	target := dialogue.Target{Model: "up",
+		Caps: dialogue.Capabilities{SamplingAtRest: true, Thinking: dialogue.ThinkingImplicit}}
+	const rest = `"messages":[{"role":"user","content":"a"}],"top_p":0.5}`
+	for effort, kept := range map[string]bool{
+		"": true, `"reasoning_effort":"none",`: true, `"reasoning_effort":null,`: true,
+		`"reasoning_effort":"low",`: false,
+	} {
+		body := `{"model":"up",` + effort + rest
+		head, err := chat.Shape.Check([]byte(body), shapes.Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rep := new(dialogue.Report)
+		call, err := chat.Shape.Patch([]byte(body), shapes.Params{}, head, target, rep, newEnv())
+		has := strings.Contains(string(call.Body), "top_p")
+		if err != nil || has != kept || (rep.Header() == "") != kept {
+			t.Errorf("%s: %v, losses %q, sent %s", effort, err, rep.Header(), call.Body)
+		}
+	}
+}
+
 func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 	target := dialogue.Target{Model: "up", Shape: dialoguetest.Chat,
 		Caps: dialogue.Capabilities{StructuredOutputs: true}}

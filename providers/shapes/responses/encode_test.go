@@ -326,6 +326,28 @@ func TestPatchRemovesParametersThatTheModelRefuses(t *testing.T) {
 	}
 }
 
+// Models of OpenAI from GPT-5.1 on take parameters of sampling while they do not reason, which they do when asked.
+func TestPatchKeepsSamplingOfAModelAtRest(t *testing.T) {
+	target := newTarget()
+	target.Caps.Sampling, target.Caps.SamplingAtRest = false, true
+	for reasoning, kept := range map[string]bool{
+		"": true, `"reasoning":{"effort":"none"},`: true, `"reasoning":{"summary":"auto"},`: true,
+		`"reasoning":{"effort":"low"},`: false,
+	} {
+		body := `{"model":"up",` + reasoning + `"input":"a","top_p":0.5}`
+		head, err := responses.Shape.Check([]byte(body), shapes.Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rep := new(dialogue.Report)
+		call, err := responses.Shape.Patch([]byte(body), shapes.Params{}, head, target, rep, newEnv())
+		has := strings.Contains(string(call.Body), "top_p")
+		if err != nil || has != kept || (rep.Header() == "") != kept {
+			t.Errorf("%s: %v, losses %q, sent %s", reasoning, err, rep.Header(), call.Body)
+		}
+	}
+}
+
 func TestPatchChangesNothingElse(t *testing.T) {
 	env := newEnv()
 	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "x", Origin: dialoguetest.Messages})

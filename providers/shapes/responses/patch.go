@@ -111,10 +111,11 @@ func (p *patch) degrade(t dialogue.Target, rep *dialogue.Report) {
 
 // dropTuning removes the parameters of sampling and thinking that the model refuses.
 func (p *patch) dropTuning(caps *dialogue.Capabilities, rep *dialogue.Report) {
+	effort := gjson.GetBytes(p.body, "reasoning.effort").Str
 	for _, name := range tuning {
 		v := gjson.GetBytes(p.body, name)
 		switch {
-		case v.Exists() && caps.Refuses(name, []byte(v.Raw)):
+		case v.Exists() && caps.Refuses(name, []byte(v.Raw), effort):
 			rep.Lose(name)
 			p.remove(name)
 		case name == "include" && caps.Thinking == dialogue.ThinkingNone:
