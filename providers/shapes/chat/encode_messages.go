@@ -168,17 +168,17 @@ func (e *encoder) thinking(thoughts []*dialogue.Thinking, calls int) {
 		if t == nil {
 			continue
 		}
-		if t.Encrypted != "" && t.Text != "" {
-			e.rep.Lose("thinking:encrypted") // only its summary is sent
-		}
 		text += t.Text
-		if raw := returned(t); raw != nil {
+		switch raw := returned(t); {
+		case raw != nil:
 			chunks.OnlyArray(fields.View(raw)).ForEach(func(_, v gjson.Result) bool {
 				details = append(details, v.Raw)
 				return true
 			})
-		} else if t.Text == "" {
+		case t.Text == "":
 			e.rep.Lose("thinking")
+		case t.Encrypted != "":
+			e.rep.Lose("thinking:encrypted") // only its summary is sent
 		}
 	}
 	switch back := e.t.Caps.ReasoningContent; {

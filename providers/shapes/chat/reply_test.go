@@ -509,9 +509,10 @@ func TestDetailsOfAnUpstreamGoBackToIt(t *testing.T) {
 		Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}},
 			{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.ThinkingPart, Thinking: th},
 				{Text: "c"}}}}}
-	call, err := chat.Shape.Encode(req, dialogue.Target{Model: "m"}, new(dialogue.Report), env)
-	if err != nil || !strings.Contains(string(call.Body), details) {
-		t.Errorf("got %s, %v", call.Body, err)
+	rep := new(dialogue.Report)
+	call, err := chat.Shape.Encode(req, dialogue.Target{Model: "m"}, rep, env)
+	if err != nil || !strings.Contains(string(call.Body), details) || rep.Header() != "" {
+		t.Errorf("got %s, %v, losses %q", call.Body, err, rep.Header())
 	}
 }
 
