@@ -109,7 +109,7 @@ func (w *Watcher) Close() {
 	w.running.Wait()
 }
 
-// spent notes the scopes of a change of spending. The writer of the state calls it.
+// spent has the next look compare the scopes of a change of spending. The writer of the state calls it.
 func (w *Watcher) spent(scope, account string) {
 	w.note(budget.ScopeNamed(scope), 0)
 	if account != "" && !state.IsKeyAccount(account) {
@@ -117,15 +117,16 @@ func (w *Watcher) spent(scope, account string) {
 	}
 }
 
-// refused notes that a budget did not cover a request. A request that may cost more than the whole budget is not
-// noted, because it is refused whatever was spent.
+// refused has the next look consider that a budget did not cover a request. It ignores a request that may cost more
+// than the whole budget, because such a request is refused whatever was spent.
 func (w *Watcher) refused(e *budget.Error) {
 	if e.Asked <= e.Budget.Amount {
 		w.note(e.Scope, e.Asked)
 	}
 }
 
-// note notes that a scope has spent something, or did not cover a request that may cost asked.
+// note adds a scope to those that the next look compares, and wakes the watcher. asked is what a request may cost that
+// the scope did not cover, or 0. If too many scopes have changed, the next look compares all.
 func (w *Watcher) note(scope budget.Scope, asked int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,8 +204,8 @@ func (w *Watcher) lookAtBudgets() {
 	}
 }
 
-// again has the next look compare all budgets. It keeps which of them have refused a request, because that look cannot
-// find it out.
+// again has the next look compare all budgets, because an earlier look failed. It keeps the scopes that have refused a
+// request, because the next look cannot find that out by itself.
 func (w *Watcher) again(changed map[budget.Scope]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -296,7 +297,8 @@ func (w *Watcher) compare(scope budget.Scope, asked int64) bool {
 	return w.report(err)
 }
 
-// kinds tells the periods of windows apart.
+// kinds gives each window the number that is stored with an alert, so that a day and a month that begin at the same
+// time are different periods.
 var kinds = map[budget.Window]uint64{budget.WindowTotal: 1, budget.WindowDay: 2, budget.WindowMonth: 3}
 
 // partOf returns a part of an amount in per cent, rounded up. It divides first where a product could overflow.
@@ -345,7 +347,8 @@ func (w *Watcher) lookAtProviders() {
 	}
 }
 
-// add adds an alert. It reports false if that failed, or if the last alert of the kind was within the quiet time.
+// add adds an alert. It reports false if that failed, or if the last alert of the kind was within the quiet time. If no
+// webhook wants the alert, it does nothing and reports true.
 func (w *Watcher) add(event, subject string, data map[string]any) bool {
 	if !work.AlertsWanted(w.options.State, event) {
 		return true
