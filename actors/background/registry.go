@@ -91,8 +91,9 @@ func NewRegistry(system *kit.System, tr *text.Service, store *state.State, now f
 	return g, err
 }
 
-// Start stores the job and runs it. It makes no difference whether the client waits. The error is a
-// *share.Refused if there is no room for another response.
+// Start stores the job, begins to run it and returns. The job goes on when ctx ends, so the client may wait for it or
+// not. The error is a *share.Refused if there is no room for another response, and another one if there is no memory,
+// the store has failed, or the gateway shuts down.
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	job.run = 1
 	r := newRun(job, g.requests.Memory())
@@ -248,8 +249,9 @@ func (g *Registry) Cancel(ctx context.Context, id string, owner state.Owner) boo
 	}
 }
 
-// cancelElsewhere is Cancel for a response that may be in flight in another process, which finds in its record that it
-// is to end it.
+// cancelElsewhere cancels a response that may be in flight in another process, and waits until it has ended. It marks
+// the record of the response, in which that process finds that it must end it. It returns false if no such response is
+// in flight.
 func (g *Registry) cancelElsewhere(ctx context.Context, id string, owner state.Owner) bool {
 	h, changed, err := work.WatchResponse(g.store, id, owner)
 	if err != nil || h.Finished() || !h.Background || !g.store.Several() {

@@ -69,8 +69,9 @@ func newRun(job Job, budget memory.Pool) *run {
 	return r
 }
 
-// add appends the events of a chunk, which contains only whole events. If the log exceeds maxLog,
-// the events are still appended, and the error says that the run must end.
+// add appends the events of a chunk, which contains only whole events. It holds back an event that reports a failure,
+// because another process may go on with the response. If the log exceeds maxLog, the events are still appended, and
+// the error says that the run must end.
 func (r *run) add(chunk []byte) error {
 	events := upstream.NewEventReader(bytes.NewReader(chunk))
 	r.mu.Lock()
