@@ -42,7 +42,7 @@ type call struct {
 	counted  int64  // the gateway's own count of the input, once it is needed
 }
 
-// take notes that the upstream has accepted the call, or what it reports and the model that it names.
+// take records that the upstream has accepted the call, with the usage and the model that it has reported so far.
 func (k *call) take(u dialogue.Usage, model string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -207,7 +207,7 @@ func (a *attempt) settle(ctx context.Context) *upstream.Failure {
 	return nil
 }
 
-// refused is the failure of a reply that is an error, or not what it should be.
+// refused returns the failure of a reply that is an error or is malformed.
 func (a *attempt) refused(err error) *upstream.Failure {
 	var e *dialogue.Error
 	if !errors.As(err, &e) {

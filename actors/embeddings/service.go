@@ -109,7 +109,7 @@ func (r *Reply) Pieces() <-chan Piece { return r.exchange.run.Output() }
 // Abandon cancels the request because its client has left.
 func (r *Reply) Abandon() { r.exchange.run.Abandon() }
 
-// Outcome says how the request went. It may be called once Pieces is closed. A reply whose outcome has an error
+// Outcome returns the result of the request. It may be called once Pieces is closed. A reply whose outcome has an error
 // although it is committed is cut off.
 func (r *Reply) Outcome() text.Outcome { return r.exchange.outcome }
 
