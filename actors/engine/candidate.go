@@ -78,7 +78,7 @@ func (c *Candidate) enter(ctx context.Context) (*throttle.Permit, *upstream.Fail
 	return permit, nil
 }
 
-// refusedByLimiter is the failure of a request that got no permit.
+// refusedByLimiter returns the failure of a request for which the limiter's Acquire returned err.
 func refusedByLimiter(ctx context.Context, err error) *upstream.Failure {
 	var r *throttle.Refused
 	if !errors.As(err, &r) {

@@ -40,7 +40,7 @@ type DryRun struct {
 // dryRunKey marks the context of an attempt that sends nothing.
 type dryRunKey struct{}
 
-// prepare gives the attempt a provider without a network.
+// prepare gives the candidate of an attempt a copy of its provider whose client keeps calls and sends none.
 func (d *DryRun) prepare(c *Candidate) {
 	c.Dry, d.Target = d, c.Candidate
 	if c.Runtime == nil {
@@ -74,7 +74,7 @@ func (d *DryRun) try(ctx context.Context, x exchange, c *Candidate) *upstream.Fa
 	return cmp.Or(f, CallerFault(dialogue.Internal(nil)))
 }
 
-// Report takes note of how an exchange has written the request. d may be nil.
+// Report records how an exchange has written the request. d may be nil.
 func (d *DryRun) Report(shape dialogue.Shape, untouched bool, r *dialogue.Report) {
 	if d != nil {
 		d.WrittenIn, d.Untouched, d.Losses, d.Degraded = shape, untouched, r.Losses(), r.Degraded

@@ -57,7 +57,7 @@ func New(o Options) (*Engine, error) {
 	return e, err
 }
 
-// shardCount is a power of two, so that the choice of a shard is an AND.
+// shardCount returns a power of two that is at least the number of processors, so that the choice of a shard is an AND.
 func shardCount() int {
 	n := 1
 	for n < runtime.GOMAXPROCS(0) {

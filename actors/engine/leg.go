@@ -41,7 +41,9 @@ func (l *leg) prepare(r *core, index int) {
 	}
 }
 
-// attempt makes the attempt that prepare has prepared.
+// attempt makes the attempt that prepare has prepared: it lets the exchange write the request, holds the money, waits
+// for the permit of the provider's limiter, lets the exchange call the upstream, and gives the permit back. The failure
+// of the first step that fails ends it.
 func (l *leg) attempt(ctx context.Context) *upstream.Failure {
 	c := &l.candidate
 	r := c.run

@@ -72,7 +72,8 @@ func (p *Provider) TakeKey(now time.Time, model string) string {
 	return keys.Take(now, model)
 }
 
-// JudgeKey lets a key rest that a call was refused with. It does nothing without a failure or a key.
+// JudgeKey records that a call with a key failed, so that the key rests if the provider refused it. It does nothing
+// without a failure or a key.
 func (p *Provider) JudgeKey(key, model string, f *upstream.Failure, now time.Time) {
 	if f != nil && key != "" {
 		p.Client.Keys().RecordFailure(key, model, f, now)
@@ -87,8 +88,8 @@ func (p *Provider) Secrets() []string {
 	return p.Client.Keys().All()
 }
 
-// Unrecorded returns what no recording may have: the keys, and values of the headers of the configuration, which the
-// provider may repeat.
+// Unrecorded returns the texts that are removed from recordings, because a provider may repeat them in its replies: the
+// keys, and the values of the configured headers.
 func (p *Provider) Unrecorded() []string {
 	return slices.AppendSeq(slices.Clone(p.Secrets()), maps.Values(p.Spec.Headers))
 }

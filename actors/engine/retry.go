@@ -96,7 +96,7 @@ func decide(p progress, f facts) (progress, verdict, time.Duration) {
 	return p.moveOn(f)
 }
 
-// moveOn goes to the next target, or gives up if there is none.
+// moveOn returns the decision to go to the next target, or to give up if there is none.
 func (p progress) moveOn(f facts) (progress, verdict, time.Duration) {
 	if f.next == 0 {
 		return p, giveUp, 0

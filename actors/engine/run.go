@@ -103,7 +103,8 @@ func (r *core) cancel(cause error) {
 	r.stop(cause)
 }
 
-// run is the goroutine of the request. It ends the actor; after a panic, *kit.Crashed does.
+// run runs the attempt loop and then ends the actor. It is the goroutine of the request. After a panic, the message
+// *kit.Crashed ends the actor.
 func (r *core) run(context.Context) any {
 	r.loop()
 	r.engine.system.EndActor(r.pid)
@@ -232,8 +233,8 @@ func (r *core) report() {
 	r.recordIfSettled()
 }
 
-// recordIfSettled is called when the request has ended and after each settlement of its legs. The last call records the
-// request, because only then its cost is known.
+// recordIfSettled records the request at its last call, because only then its cost is known. It is called when the
+// request has ended and after each settlement of its legs.
 func (r *core) recordIfSettled() {
 	if r.unsettled.Add(-1) < 0 {
 		r.flow.Record()
