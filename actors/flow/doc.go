@@ -5,6 +5,11 @@
 // atomic operations for a request and one for each chunk. Readers pay for everything else. Permanent records belong
 // to traces, metrics and logs (actors/telemetry). Prompts, replies and keys never come here.
 //
+// # Usage
+//
+// The code that serves a request calls Registry.Begin, reports with the methods of the Request, such as Attempt, Enter
+// and Progress, and calls End once. Record follows when the cost is known. Readers call Active, Recent and Find.
+//
 // # Concurrency
 //
 // A Registry is split into shards by request, so that requests do not wait for each other. The phases of a request

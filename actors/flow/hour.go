@@ -152,7 +152,7 @@ type attempt struct {
 	output      int64
 }
 
-// add measures an attempt.
+// add adds an attempt to the figures of the minute now.
 func (m *measured) add(now time.Time, a *attempt) {
 	at := now.Unix() / 60
 	m.mu.Lock()
@@ -319,7 +319,8 @@ func (m *meters) known(name string) *measured {
 	return one.(*measured)
 }
 
-// of returns the figures of a name, or nil if there are too many names.
+// of returns the figures of a name, which it begins if the name has none. If there are maxMeasured names, it first
+// removes those without an attempt in the last hour, and returns nil if there is still no place.
 func (m *meters) of(name string, now time.Time) *measured {
 	if one := m.known(name); one != nil {
 		return one

@@ -199,7 +199,7 @@ func (r *Request) Enter(p Phase) {
 	r.mark(p, r.registry.now())
 }
 
-// EnterAt is Enter for callers that know the time.
+// EnterAt reports what Enter does, for callers that know the time.
 func (r *Request) EnterAt(p Phase, now time.Time) {
 	if r == nil {
 		return
