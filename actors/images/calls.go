@@ -58,7 +58,7 @@ func (a *attempt) made(n *partials, reply *picture.Reply) {
 	}
 }
 
-// accept notes that the provider took the request.
+// accept records in the outcome that the provider accepted the request, so that it may charge for it.
 func (a *attempt) accept() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,14 +106,14 @@ func (a *attempt) make(ctx context.Context, p *throttle.Permit) (*picture.Reply,
 		return f
 	})
 	if f != nil {
-		return nil, partly(f, replies)
+		return nil, finalIfSpent(f, replies)
 	}
 	return merged(replies), nil
 }
 
-// partly is the failure of several calls of which some may have made something:
-// then it must not be tried again.
-func partly(f *upstream.Failure, replies []*picture.Reply) *upstream.Failure {
+// finalIfSpent returns the failure of several calls. If some of them have made pictures, it is one after which the
+// request is not sent again, because these pictures cost money.
+func finalIfSpent(f *upstream.Failure, replies []*picture.Reply) *upstream.Failure {
 	for _, r := range replies {
 		if r != nil {
 			spent := *f
@@ -124,8 +124,8 @@ func partly(f *upstream.Failure, replies []*picture.Reply) *upstream.Failure {
 	return f
 }
 
-// merged is one reply of several. Raw is dropped, because the bytes of one upstream reply are not the reply
-// to the client any more. A Usage that one of the calls does not report makes the sum too small, not unknown.
+// merged returns one reply that consists of several. It has no Raw, because the bytes of one upstream reply are not the
+// reply to the client any more. If a call does not report its usage, the sum is too small and not unknown.
 func merged(replies []*picture.Reply) *picture.Reply {
 	all := *replies[0]
 	all.Raw = nil
@@ -179,8 +179,8 @@ func trim(reply *picture.Reply, n int) {
 	}
 }
 
-// askOrYield asks, and once more without what the upstream may have refused the
-// request for, if the shape can do without.
+// askOrYield makes a call. If the upstream refuses it, askOrYield calls once more without the features of the request
+// that may be the reason, if the shape can simplify it so. The reply then reports the features as losses.
 func (a *attempt) askOrYield(ctx context.Context, p part) (*picture.Reply, *upstream.Failure) {
 	reply, f := a.ask(ctx, p)
 	y, yields := a.shape.Codec.(picture.Simplifier)

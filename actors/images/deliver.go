@@ -72,7 +72,7 @@ func (a *attempt) leaveOutWithheld(made *picture.Reply) *upstream.Failure {
 	return nil
 }
 
-// describe adds what the pictures themselves tell, where the upstream did not.
+// describe sets the output format and the size of a reply from its first image, if the upstream did not report them.
 func (a *attempt) describe(made *picture.Reply) {
 	first := &made.Images[0]
 	if made.OutputFormat == "" {
@@ -114,8 +114,8 @@ func (a *attempt) deliverable(ctx context.Context, img *picture.Image) (changed 
 	return true, nil
 }
 
-// notKept is the failure to store a picture. Another provider could not help, so it is not tried
-// again.
+// notKept returns the failure of a picture that could not be stored. The request is not sent again, because another
+// provider could not help.
 func notKept(ctx context.Context, err error) *upstream.Failure {
 	if ctx.Err() != nil {
 		return engine.Cancelled(ctx)
@@ -123,9 +123,9 @@ func notKept(ctx context.Context, err error) *upstream.Failure {
 	return engine.CallerFault(err)
 }
 
-// usable looks at a picture: its kind and size by its header, and that base64 is base64. One whose kind is
-// not known is passed on, never kept. The media type is that of the bytes, whatever the upstream says,
-// because the gateway may serve the picture under an address of its own.
+// usable sets the media type and the size of a picture from its header, and returns a failure if its base64 is invalid.
+// It ignores the media type that the upstream reported, because the gateway may serve the picture under an address of
+// its own. A picture of an unknown kind gets no media type. It can be passed on, but not kept.
 func usable(img *picture.Image) *upstream.Failure {
 	if len(img.Base64) > 0 && !wellFormed(img.Base64) {
 		return unusable("a picture that is no base64")
@@ -202,7 +202,8 @@ func (a *attempt) fetch(ctx context.Context, img *picture.Image) *upstream.Failu
 	return nil
 }
 
-// notFetched: the picture was made, so the request must not be sent again.
+// notFetched returns the failure to fetch a picture, marked so that the request is not sent again, because the picture
+// was made and costs money.
 func (a *attempt) notFetched(f *upstream.Failure) *upstream.Failure {
 	if f.Class == upstream.NotSent {
 		f.Class = upstream.MaybeSent
@@ -210,7 +211,7 @@ func (a *attempt) notFetched(f *upstream.Failure) *upstream.Failure {
 	return f
 }
 
-// unusable is the failure of a reply that has no usable picture. Another try may bring one.
+// unusable returns the failure of a reply that has no usable picture. The request may be sent again.
 func unusable(detail string) *upstream.Failure {
 	return &upstream.Failure{Class: upstream.Transient, Err: dialogue.BadUpstream(detail)}
 }
@@ -220,7 +221,7 @@ func (a *attempt) traits() dialogue.Traits {
 	return dialogue.Traits{Moderation: a.request.Picture.Refusal}
 }
 
-// refusedInBody is an error that came inside a 200 reply, or in place of one.
+// refusedInBody returns the failure for an error that came inside a 200 reply, or for a reply that broke off.
 func (a *attempt) refusedInBody(err error) *upstream.Failure {
 	var e *dialogue.Error
 	if !errors.As(err, &e) {

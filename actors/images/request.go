@@ -62,14 +62,14 @@ type Outcome struct {
 	// Delivered counts the images to be paid for.
 	Delivered int
 	Usage     *picture.Usage
-	// Accepted: the provider answered a call of the last attempt with a 2xx status.
+	// Accepted says that the provider answered a call of the last attempt with a 2xx status.
 	Accepted bool
 	// Made counts the images that the provider delivered, also if the client has left since.
 	Made int
 	// Partials are the partial images that were passed on, Begun the images that had one,
 	// and Whole those of them whose last partial image is the picture.
 	Partials, Begun, Whole int
-	// Committed: the client has seen a partial image.
+	// Committed says that the client has seen a partial image.
 	Committed bool
 }
 

@@ -55,8 +55,8 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Reply {
 // InFlight returns how many requests for pictures are in flight.
 func (s *Service) InFlight() int { return int(s.inFlight.Load()) }
 
-// shapeOf returns how a provider is spoken to for a client of the shape inbound. It is nil for the sandbox; ok is false
-// for a provider that makes no pictures.
+// shapeOf returns the shape in which a provider is called for a client of the shape inbound. It is the client's own if
+// the provider serves it. It is nil for the sandbox, and ok is false for a provider that makes no pictures.
 func (s *Service) shapeOf(p *catalog.Provider, inbound dialogue.Shape) (shape *picture.Shape, ok bool) {
 	if p.Shape == catalog.Sandbox && s.Simulate != nil {
 		return nil, true
@@ -82,8 +82,8 @@ func (r *Reply) Partials() <-chan Partial { return r.exchange.run.Output() }
 // Abandon cancels the request because its client has left.
 func (r *Reply) Abandon() { r.exchange.run.Abandon() }
 
-// Outcome says how the request went. It waits for the end of the request and drops partial images that nothing has
-// read.
+// Outcome returns the result of the request. It waits for the end of the request and drops partial images that nothing
+// has read.
 func (r *Reply) Outcome() *Outcome {
 	for range r.Partials() {
 	}

@@ -12,21 +12,22 @@ import (
 // sweepEvery is the interval at which expired pictures are removed.
 const sweepEvery = 5 * time.Minute
 
-// StartSweeper starts the actor that removes what was kept and has expired, by calling sweep now and then.
+// StartSweeper starts the actor that removes expired pictures by calling sweep, each time sweepEvery after the call
+// before has ended. It logs an error of sweep and tries again at the next time.
 func StartSweeper(system *kit.System, sweep func() error) error {
 	props := system.Props("sweeper", func() actor.Actor { return &sweeper{system: system, sweep: sweep} })
 	_, err := system.SpawnUnique(props, "sweeper")
 	return err
 }
 
-// sweeper calls sweep beside itself, one call at a time. Its state is private to Receive.
+// sweeper calls sweep on a goroutine of its own, one call at a time. Its state is private to Receive.
 type sweeper struct {
 	system *kit.System
 	sweep  func() error
 	timer  *kit.Timer
 }
 
-// swept is the last act of a call of sweep.
+// swept tells the sweeper that a call of sweep has ended.
 type swept struct{}
 
 // Receive implements actor.Actor.
