@@ -16,7 +16,7 @@ const (
 	page       = 8 << 10
 )
 
-// What the lists of a record take.
+// The sizes of a record's lists, in bytes or in entries.
 const (
 	endBytes   = 8  // the place at which an event ends
 	leastEnds  = 8  // places of the first list, which doubles
@@ -90,8 +90,9 @@ func (r *Record) Append(piece []byte, ends []int) {
 	}
 }
 
-// reserve makes room for a piece in the last block or in a new one. If there is none in the registry, the record drops
-// its oldest blocks. reserve returns false if no room is found even then; all blocks are dropped by then.
+// reserve makes room for so many bytes in the last block or in a new one, and for so many ends. If the registry has no
+// room, or if the record would hold more than MaxReply, the record drops its oldest blocks. If no room is found even
+// then, it has dropped all blocks, and reserve returns false.
 func (r *Record) reserve(bytes, ends int) bool {
 	g := r.registry
 	g.mu.Lock()
@@ -99,7 +100,7 @@ func (r *Record) reserve(bytes, ends int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
-		places, size := r.grow(ends), r.nextBlock(bytes)
+		places, size := r.endsCapacity(ends), r.nextBlock(bytes)
 		need := (places - cap(r.ends)) * endBytes
 		if size > 0 {
 			need += size + blockBytes
@@ -120,8 +121,8 @@ func (r *Record) reserve(bytes, ends int) bool {
 	}
 }
 
-// grow returns how many places the list of ends must have for more of them.
-func (r *Record) grow(more int) int {
+// endsCapacity returns the capacity that r.ends must have for so many more ends. r.mu must be held.
+func (r *Record) endsCapacity(more int) int {
 	places := cap(r.ends)
 	for places < len(r.ends)+more {
 		places = max(2*places, leastEnds)
@@ -279,11 +280,11 @@ type Place uint8
 
 // The places.
 const (
-	// At: it goes on at the offset.
+	// At means that the client goes on at the offset.
 	At Place = iota
-	// Ahead: the reply has no such event, or not yet.
+	// Ahead means that the reply has no such event, or not yet.
 	Ahead
-	// Gone: the bytes that follow the event are no longer kept.
+	// Gone means that the bytes that follow the event are no longer kept.
 	Gone
 )
 

@@ -180,14 +180,15 @@ func (g *Registry) take(owner state.Owner, n int64) error {
 	}
 }
 
-// release lets a further request with the key of r be made anew. g.mu must be held.
+// release frees the key of r, so that the next request with this key makes a reply of its own. g.mu must be held.
 func (g *Registry) release(r *Record) {
 	if at := (ref{r.request.Owner, r.request.Key}); g.byKey[at] == r {
 		delete(g.byKey, at)
 	}
 }
 
-// forget removes the record of its owner that ended first. Clients that read it read on. g.mu must be held.
+// forget removes r, which must be the record of its owner that ended first, and frees its bytes. Clients that read it
+// can read on. g.mu must be held.
 func (g *Registry) forget(r *Record) {
 	owner := r.request.Owner
 	g.release(r)
