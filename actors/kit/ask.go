@@ -96,8 +96,8 @@ func Ask[T any](ctx context.Context, s *System, to *actor.PID, message Asker[T])
 	}
 }
 
-// AskWithin is Ask for a wait that only time ends, with context.DeadlineExceeded. It costs less than a context with
-// a deadline.
+// AskWithin sends a message and waits for the reply as Ask does, but for d at most and without a context. It returns
+// context.DeadlineExceeded after that. It costs less than a context with a deadline.
 func AskWithin[T any](d time.Duration, s *System, to *actor.PID, message Asker[T]) (T, error) {
 	reply := message.open()
 	s.Send(to, message)

@@ -24,7 +24,8 @@ func newReuse(maxIdle int) *reuse {
 	return &reuse{hand: make(chan func()), maxIdle: int64(maxIdle)}
 }
 
-// Schedule never waits, so that actors which block cannot delay others.
+// Schedule runs fn on a parked goroutine, or on a new one if none is parked. It never waits, so that actors which block
+// cannot delay others.
 func (d *reuse) Schedule(fn func()) {
 	select {
 	case d.hand <- fn:

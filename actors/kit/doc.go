@@ -6,6 +6,12 @@
 // It contains no business logic. The packages above it offer typed clients and show no PIDs. It does not support
 // clusters; every actor is local.
 //
+// # Usage
+//
+// A package makes Props once for each kind of actor and starts actors with Spawn, SpawnChild or SpawnOnce. A message
+// that has a reply embeds a Reply, which the actor resolves, and its sender calls Ask. System.Go runs slow work beside
+// an actor.
+//
 // # Lost messages
 //
 // A message with a waiting caller implements Rejecter. Reject is called once if the message cannot be delivered, by the

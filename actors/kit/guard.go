@@ -58,7 +58,8 @@ func (g *guard) forward(c actor.Context) {
 	g.actor.Receive(c)
 }
 
-// fail runs while the panic is still on the stack, so that the log shows where it was raised.
+// fail counts and logs the panic of an actor, and calls Failed if the actor is a Failer. It runs while the panic is
+// still on the stack, so that the log shows where it was raised.
 func (g *guard) fail(c actor.Context, reason any) {
 	g.kind.failed.Add(1)
 	g.system.noteFailure(c.Self().GetId(), g.kind,

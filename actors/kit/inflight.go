@@ -37,8 +37,9 @@ func (f *InFlight) Leave() {
 // Count returns the number of operations in flight.
 func (f *InFlight) Count() int { return int(f.count.Load()) }
 
-// Drain makes Enter refuse, and waits until nothing is in flight or ctx ends. If operations are left, it calls cut and
-// waits for them up to grace. It returns how many were left, and must be called once.
+// Drain waits until nothing is in flight or ctx ends, while Enter still accepts operations. From then on Enter refuses.
+// If operations are left, Drain calls cut and waits for them up to grace. It returns how many were left. It must be
+// called once.
 func (f *InFlight) Drain(ctx context.Context, grace time.Duration, cut func()) (left int) {
 	f.wait(ctx)
 	f.refusing.Store(true)

@@ -153,7 +153,7 @@ func (m *LaneMailbox) PostSystemMessage(message any) {
 	}
 }
 
-// schedule runs the mailbox here or on another goroutine.
+// schedule runs the mailbox: on the goroutine of the caller if it is inline, and on one of the dispatcher otherwise.
 func (m *LaneMailbox) schedule() {
 	if m.inline {
 		m.process()

@@ -78,7 +78,7 @@ func (s *System) Spawn(props *actor.Props, name string) (*actor.PID, error) {
 	return pid, nil
 }
 
-// SpawnUnique is Spawn with a name that is made unique.
+// SpawnUnique starts a top-level actor, as Spawn does, with a name that is made unique.
 func (s *System) SpawnUnique(props *actor.Props, name string) (*actor.PID, error) {
 	return s.Spawn(props, s.Unique(name))
 }
@@ -88,8 +88,8 @@ func (s *System) SpawnChild(c actor.Context, props *actor.Props, name string) (*
 	return c.SpawnNamed(props, s.Unique(name))
 }
 
-// SpawnOnce starts an actor that is stopped and not restarted if it fails. Any goroutine may call it. The actor has
-// no parent, so System.Stop does not stop it. Its owner ends it with EndActor.
+// SpawnOnce starts an actor that is stopped and not restarted if it fails, with a name that is made unique. Any
+// goroutine may call it. The actor has no parent, so System.Stop does not stop it. Its owner ends it with EndActor.
 func (s *System) SpawnOnce(props *actor.Props, name string) (*actor.PID, error) {
 	return s.once.SpawnNamed(props, s.Unique(name))
 }

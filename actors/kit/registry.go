@@ -11,7 +11,8 @@ import (
 // which every garbage collection visits.
 const registryBuckets = 16
 
-// shrinkRegistry must be called before any other use of r.
+// shrinkRegistry reduces the maps of the registry to registryBuckets. It must be called before any other use of r. It
+// does nothing if the library has another number of maps.
 func shrinkRegistry(r *actor.ProcessRegistryValue) {
 	all := r.LocalPIDs.LocalPIDs
 	if len(all)%registryBuckets != 0 {

@@ -143,7 +143,7 @@ func (s *System) forget(id string, gone chan struct{}) {
 	}
 }
 
-// announceStop is called by the mailbox of an actor that has ended.
+// announceStop closes the channels of awaitStop for an actor that has ended. The actor's mailbox calls it.
 func (s *System) announceStop(id string) {
 	if s.waiting.Load() == 0 {
 		return
@@ -180,7 +180,7 @@ func (s *System) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// join waits for goroutines and workers until ctx ends.
+// join waits for the goroutines of Go and then ends the parked goroutines. It waits until ctx ends at most.
 func (s *System) join(ctx context.Context) error {
 	joined := make(chan struct{})
 	go func() {

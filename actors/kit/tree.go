@@ -40,8 +40,8 @@ type ActorStats struct {
 	Last     *LastFailure // nil if there was none
 }
 
-// Actors returns the actors one by one, parents before their children. Crowds are only in Stats. Any goroutine may call
-// it.
+// Actors returns the actors one by one, parents before their children. It leaves out the actors of kinds with
+// CountedByKind, and those of a kind beyond the first maxListed; Stats counts all of them. Any goroutine may call it.
 func (s *System) Actors() []ActorStats {
 	var all []ActorStats
 	s.list.Range(func(_, value any) bool {
@@ -97,7 +97,7 @@ func (m *LaneMailbox) list() {
 // for the parent sees none of its children.
 func (s *System) unlist(id string, k *kind) {
 	if k.listed.Load() == 0 {
-		return // actors of a crowd are not listed
+		return // no actor of the kind is listed
 	}
 	if _, listed := s.list.LoadAndDelete(id); listed {
 		k.listed.Add(-1)
