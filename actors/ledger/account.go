@@ -238,7 +238,8 @@ func (a *account) wake(now time.Time) {
 	a.timer.Wake(now, at)
 }
 
-// tick stops an account that was idle for idleAfter, or starts the commit that is due.
+// tick stops an account that was idle for idleAfter, or starts the commit that is due. Before that, it returns the
+// allowances that were not used for some time.
 func (a *account) tick(c actor.Context) {
 	now := time.Now()
 	if len(a.core.allowances) > 0 && now.Sub(a.looked) >= returnAfter/2 {

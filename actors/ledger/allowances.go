@@ -132,7 +132,8 @@ func (c *core) refill(a *allowance) {
 	c.push(op{kind: money.Grant, allowance: a})
 }
 
-// extendShared is extend where other processes change the account.
+// extendShared does what extend does where other processes change the account. It grants the addition at once if the
+// allowance covers it. Otherwise the journal decides, and it returns errPending.
 func (c *core) extendShared(now time.Time, h *hold, amount int64, w waiter) error {
 	a := h.bounds.allowance
 	switch {
@@ -155,7 +156,7 @@ func (c *core) extendShared(now time.Time, h *hold, amount int64, w waiter) erro
 	return errPending
 }
 
-// effect is by how much the end of a hold with a charge changes what is free of its allowance.
+// effect returns by how much the end of a hold with a charge changes the free part of its allowance.
 func (h *hold) effect(charge int64) int64 {
 	if h.id == 0 {
 		return h.part - charge
@@ -231,7 +232,9 @@ func (c *core) giveBackIdle(now time.Time) {
 	}
 }
 
-// addAllowance completes a posting where other processes change the account.
+// addAllowance sets what the posting of an operation needs where other processes change the account: the limits, the
+// allowance, and by how much the operation changes the durable amount of the allowance. It notes in o the effects that
+// allowanceCommitted and allowanceRefused need later.
 func (c *core) addAllowance(p *money.Posting, o *op) {
 	switch o.kind {
 	case money.Begin, money.Extend:

@@ -247,10 +247,11 @@ func (b *bounds) limits() []money.Limit {
 	return all
 }
 
-// hold changes the held amount without a check.
+// hold changes the held amount of the account and of its quotas by delta without a check. It does nothing if other
+// processes change the account, because then only the journal knows what is held in all.
 func (c *core) hold(h *hold, delta int64) {
 	if c.others != nil {
-		return // what other processes hold counts, too, so only the journal knows the sum
+		return
 	}
 	c.held += delta
 	for _, a := range h.bounds.all {

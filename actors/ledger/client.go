@@ -97,8 +97,8 @@ func (c *Client) newCore(v state.View, account string) *core {
 	return core
 }
 
-// ShareAccounts says how many processes share the accounts. An allowance gets at most one part in twice as many of what
-// an account has left.
+// ShareAccounts sets how many processes share the accounts. An allowance then gets at most 1/(2*processes) of what an
+// account has left.
 func (c *Client) ShareAccounts(processes int) { c.processes.Store(int64(processes)) }
 
 // OnRefused sets the function that is called with each request, and each extension of one, that a budget did not
@@ -201,7 +201,7 @@ func (c *Client) Hold(ctx context.Context, ask Ask) (held *Hold, err error) {
 	return held, refusal(err)
 }
 
-// tryHold is Hold without a second try. Its error is a cause, and not the one for the client.
+// tryHold asks for a hold once. Its error is the cause, which refusal turns into the error for the client.
 func (c *Client) tryHold(ctx context.Context, ask Ask) (*Hold, error) {
 	var held *Hold
 	err := c.askAccount(ctx, ask.Account, func(pid *actor.PID) error {

@@ -301,7 +301,8 @@ func (c *core) cancelBegin(h *hold) {
 	}
 }
 
-// joinEnd answers callers that end a hold that is ending or has ended.
+// joinEnd returns the result for a caller that ends a hold which is already ending or has ended. A caller that waits
+// gets errPending while the end is not durable, and w is notified then.
 func (c *core) joinEnd(h *hold, w waiter) error {
 	if h.phase == ended || w == nil {
 		return h.outcome
@@ -494,9 +495,10 @@ func (c *core) posted(account money.Account, results []money.Posted, err error) 
 	}
 }
 
-// dropExtends removes the queued extensions of holds whose Begin was in flight and has no entry. The journal would
-// refuse them, which would free their part of the allowance although the hold, and so its next Begin or its
-// settlement, includes it. An extension that its caller still waits for is asked for as one of a hold without an entry.
+// dropExtends removes the queued extensions of holds whose Begin was in flight and has failed, so that the journal has
+// no entry for them. The journal would refuse such extensions, which would free their part of the allowance although
+// the amount of the hold, and so its next Begin or its settlement, includes it. An extension whose caller still waits
+// becomes a Grant, which asks the journal for money for the allowance and needs no entry of the hold.
 func (c *core) dropExtends() {
 	without := func(o *op) bool { return o.kind == money.Extend && !o.hold.begun && !o.hold.waited }
 	c.ops = slices.DeleteFunc(c.ops, func(o op) bool { return without(&o) && o.waiter == nil })

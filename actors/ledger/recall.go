@@ -70,7 +70,7 @@ func (c *Client) recall(ctx context.Context, account string, scope budget.Scope)
 	return true
 }
 
-// adjust has the actor of an account correct its credits. once is as in Payment.
+// adjust asks the actor of an account to correct its credits, and returns when that is durable. once is as in Payment.
 func (c *Client) adjust(ctx context.Context, account string, amount int64, reason, once string) error {
 	return c.retryShort(ctx, account, false, func() error {
 		return c.askAccount(ctx, account, func(pid *actor.PID) error {
