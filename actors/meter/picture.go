@@ -88,7 +88,7 @@ func (p *Picture) estimate(images, partials int64) dialogue.Usage {
 	r := p.request.Picture
 	u := dialogue.NoUsage
 	u.InputTotal = max(1, tokens.Estimate(len(r.Prompt))) + int64(len(r.Files()))*sourceTokens
-	u.OutputTotal = times(p.tokensPerImage(), images) + partials*partialTokens
+	u.OutputTotal = multiply(p.tokensPerImage(), images) + partials*partialTokens
 	u.ImageOut = u.OutputTotal
 	u.Estimated = true
 	return u
@@ -124,7 +124,7 @@ func (p *Picture) bill(o *images.Outcome, end ledger.Ending) ledger.Bill {
 	}
 	w.Counted = p.estimate(rendered, w.Partials)
 	// No vendor documents how many tokens an image may take, so the bound is ten estimates.
-	w.MostOutput = times(p.estimate(int64(max(p.request.Picture.N, 1)), w.Partials).OutputTotal, 10)
+	w.MostOutput = multiply(p.estimate(int64(max(p.request.Picture.N, 1)), w.Partials).OutputTotal, 10)
 	return ledger.Charge(w)
 }
 

@@ -95,8 +95,9 @@ func (t *Text) Another() text.Meter {
 		demand: t.demand}
 }
 
-// demandOf looks for words in the body that stand for what has a price of its own: sound, cache writes of an hour,
-// searches and a faster service tier. A client that hides them pays the same and has a hold that is too small.
+// demandOf returns what the body of a request shows of its demand for things that have a price of their own: sound,
+// cache writes of an hour, searches and a faster service tier. It only looks for words. A client that hides them pays
+// the same and has a hold that is too small.
 func demandOf(r *Request) ledger.Demand {
 	has := func(word string) bool { return bytes.Contains(r.Body, []byte(word)) }
 	d := ledger.Demand{Largest: max(promptTokens(r.Body), r.Tokens), Special: has("audio") || has(`"1h"`)}
@@ -108,8 +109,8 @@ func demandOf(r *Request) ledger.Demand {
 }
 
 // Begin implements text.Meter. It holds what this candidate may cost, or extends the hold if
-// this candidate costs more than the previous one.
-func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight bool, refused *dialogue.Error) {
+// this candidate costs more than the previous one. The prompt is sent to the candidate so many times.
+func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, times int) (tight bool, refused *dialogue.Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
@@ -117,12 +118,12 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 	}
 	t.began, t.target, t.enough, t.dry = t.now(), c, false, false
 	t.price = c.Rates(t.began)
-	t.demand.Prompt = times(t.demand.Largest, int64(sent))
+	t.demand.Prompt = multiply(t.demand.Largest, int64(times))
 	output, all := t.outputTokens(c)
 	t.most, t.exact = c.MaxOutput()
-	t.most = times(t.most, int64(t.request.Choices))
+	t.most = multiply(t.most, int64(t.request.Choices))
 	if !t.exact {
-		t.most = max(t.most, all, times(c.OutputLimit(), int64(t.request.Choices)))
+		t.most = max(t.most, all, multiply(c.OutputLimit(), int64(t.request.Choices)))
 	}
 	if !c.MayCharge(t.began) {
 		return false, nil
@@ -155,22 +156,22 @@ func (t *Text) estimate(output int64) int64 {
 func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 	n := int64(t.request.Choices)
 	if t.request.MaxTokens > 0 {
-		all = times(t.request.MaxTokens, n)
+		all = multiply(t.request.MaxTokens, n)
 		return all, all
 	}
 	most, exact := c.MaxOutput()
-	all = times(most, n)
+	all = multiply(most, n)
 	if !t.request.Stream {
 		if !exact && !c.SendsMaximum() {
-			all = max(all, times(c.OutputLimit(), n)) // more than that default may be charged
+			all = max(all, multiply(c.OutputLimit(), n)) // more than that default may be charged
 		}
 		return all, all
 	}
 	return min(all, firstTokens*n), all
 }
 
-// times multiplies and stops at the largest amount that an account may have.
-func times(a, n int64) int64 {
+// multiply returns a times n, or the largest amount that an account may have if that is less.
+func multiply(a, n int64) int64 {
 	if n > 0 && a > budget.MaxCredits/n {
 		return budget.MaxCredits
 	}
@@ -274,7 +275,7 @@ func (t *Text) work(o *text.Outcome, price *catalog.Price, end ledger.Ending) le
 		MostOutput: t.most, Exact: t.exact}
 }
 
-// reprice takes the price of the model and the service tier that the reply names, if these decide.
+// reprice sets the price to that of the model and the service tier that the reply names, if the price depends on them.
 func (t *Text) reprice(o *text.Outcome) {
 	t.price = t.target.RatesOf(o.ReplyModel, t.began).AtTier(o.ServiceTier)
 }
