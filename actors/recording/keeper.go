@@ -109,7 +109,8 @@ func (k *Keeper) Close() error {
 	return k.writer.WaitAndRecover().AsError()
 }
 
-// run is the goroutine. It opens the directory first, so that a start does not wait for it.
+// run writes the exchanges of recorded keys until the keeper is closed. It is the keeper's goroutine, and it opens the
+// directory itself, so that a start does not wait for that.
 func (k *Keeper) run() {
 	store, err := recordings.Open(k.options.Dir)
 	if err != nil {
@@ -184,6 +185,8 @@ func (k *Keeper) write(d *Draft) {
 // errNoRoom is the error of an exchange that is left out to leave room for the journal.
 var errNoRoom = errors.New("too little room on the disk")
 
+// put writes an exchange to the directory, with long bodies cut. It returns state.ErrNotFound if the key does not exist
+// any more, and errNoRoom if the disk is nearly full.
 func (k *Keeper) put(d *Draft) error {
 	d.redactOnce()
 	x := shorten(&d.x)

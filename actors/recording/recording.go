@@ -176,7 +176,7 @@ var (
 	ErrMany = errors.New("as many keys as possible are being recorded: end one of the recordings first")
 )
 
-// sink takes the exchanges of a writer.
+// sink holds the exchanges that wait for one writer, and counts those that do not fit.
 type sink struct {
 	out     chan *Draft
 	room    atomic.Int64 // bytes that are left
@@ -184,6 +184,7 @@ type sink struct {
 	begun   atomic.Int64 // exchanges
 }
 
+// open makes the sink ready for exchanges. It is called before the sink is given to a Recorder.
 func (s *sink) open() {
 	s.out = make(chan *Draft, queued)
 	s.room.Store(room)
@@ -208,8 +209,8 @@ type Recorder struct {
 	active atomic.Pointer[map[string][]target]
 }
 
-// Begin returns what keeps an exchange of a key, or nil if the key is not recorded. All methods of a nil Draft do
-// nothing.
+// Begin returns a Draft that collects an exchange of a key, or nil if the key is not recorded. All methods of a nil
+// Draft do nothing.
 func (r *Recorder) Begin(key string) *Draft {
 	active := r.active.Load()
 	if active == nil {
@@ -253,7 +254,7 @@ func (r *Recorder) Stop(key string) (found bool) {
 	return true
 }
 
-// keep has a keeper take the exchanges of keys that begin before a time, and of no others.
+// keep sets the keeper and the keys whose exchanges it takes, each with the time until which it takes new ones.
 func (r *Recorder) keep(keeper *sink, until map[string]time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,7 +262,8 @@ func (r *Recorder) keep(keeper *sink, until map[string]time.Time) {
 	r.activate()
 }
 
-// activate puts what is recorded in force. r.mu must be held.
+// activate publishes, for Begin, which sinks take the exchanges of which keys. It is called after each change of the
+// recordings. r.mu must be held.
 func (r *Recorder) activate() {
 	next := map[string][]target{}
 	for key, rec := range r.files {

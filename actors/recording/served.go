@@ -16,10 +16,11 @@ import (
 // replaced, so that a secret of which only the beginning is there goes with it.
 const margin = 8 << 10
 
-// Serve has the exchange of a request for media or embeddings kept if its key is recorded for pages. It returns what
-// the handler uses in place of w and q, and what the handler calls at its end. The calls are those of From(ctx) in the
-// context of the request, and bodies are cut while they arrive, because those of media are large. A nil Recorder
-// records nothing. Recordings for a replay have no such exchanges.
+// Serve records the exchange of a request for media or embeddings if its key is recorded for pages. It returns the
+// writer and the request that the handler uses in place of w and q, and a function that the handler calls at its end.
+// The calls to the provider are recorded by the Draft that From returns for the context of the request. Bodies are cut
+// while they arrive, because those of media are large. A nil Recorder records nothing. Recordings for a replay have no
+// such exchanges.
 func (r *Recorder) Serve(w http.ResponseWriter, q *http.Request, shape dialogue.Shape, id, key string) (
 	http.ResponseWriter, *http.Request, func()) {
 	var d *Draft
@@ -45,7 +46,7 @@ func From(ctx context.Context) *Draft {
 	return d
 }
 
-// SetID says under which id the log of requests has the request, if it is not its own.
+// SetID sets the id under which the log of requests has the request, if that is not the id of the HTTP request.
 func (d *Draft) SetID(id string) {
 	if d != nil {
 		d.mu.Lock()

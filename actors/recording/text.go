@@ -49,6 +49,7 @@ type part struct {
 	text           strings.Builder
 }
 
+// add adds an event of the reply to the part to which it belongs.
 func (t *transcript) add(e *dialogue.Event) {
 	switch e.Kind {
 	case dialogue.EventOpen:
