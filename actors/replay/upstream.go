@@ -62,7 +62,7 @@ func (u *upstream) answer(s providers.Sent) (*http.Response, error) {
 	return &http.Response{StatusCode: c.Status, Header: h, Body: io.NopCloser(body), ContentLength: -1}, nil
 }
 
-// compare notes how a call differs from the recorded one. u.mu must be held.
+// compare adds the differences between a call and the recorded one to u.found. u.mu must be held.
 func (u *upstream) compare(at int, c *recording.Call, s *providers.Sent) {
 	what := fmt.Sprintf("call %d of the upstream", at+1)
 	address := func(path, query string) []byte { return []byte(strings.TrimSuffix(path+"?"+query, "?")) }
