@@ -176,7 +176,7 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// write is the goroutine that writes and prunes.
+// write writes and prunes the log until the recorder stops. It is the recorder's goroutine.
 func (r *Recorder) write() {
 	gathered, prune := time.NewTimer(gather), time.NewTimer(pruneFirst)
 	defer gathered.Stop()
@@ -239,7 +239,8 @@ func (r *Recorder) take(q *flow.Request) *flow.Request {
 	return q
 }
 
-// append writes a batch, or drops it.
+// append writes a batch and reports whether the log has it. A batch that cannot be written is counted as dropped, and a
+// warning is logged.
 func (r *Recorder) append(batch []*flow.Request) bool {
 	err := r.withStore(func(ctx context.Context, store requestlog.Store) error {
 		records := slices.Grow(r.records[:0], len(batch))[:len(batch)]
