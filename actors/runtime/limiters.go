@@ -43,14 +43,14 @@ func (l *limiters) adopt(ctx context.Context, system *kit.System, name string, l
 	return nil
 }
 
-// keep notes the limiter of a provider.
+// keep records the limiter of a provider, so that the parent spawns it again after a restart.
 func (l *limiters) keep(name string, limiter *throttle.Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byName[name] = limiter
 }
 
-// forget keeps a throttle that is to be stopped from being spawned again.
+// forget removes the limiter of a provider, so that the parent does not spawn it again after it was stopped.
 func (l *limiters) forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

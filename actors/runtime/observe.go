@@ -5,7 +5,7 @@ import (
 	"stagedoor/actors/telemetry"
 )
 
-// Observe has requests traced and counted. It is called before anything is
+// Observe sets the telemetry with which requests and video jobs are traced and counted. It is called before anything is
 // served.
 func (r *Runtime) Observe(t *telemetry.Telemetry) {
 	r.engine.Observe(t)

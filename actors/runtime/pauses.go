@@ -7,10 +7,10 @@ import (
 	"stagedoor/state/work"
 )
 
-// SetPaused holds a provider's requests in its queue, or lets them go on. Those in
-// flight are not touched, and deadlines count on. It is kept before it counts, and
-// lasts until it is ended or the provider is gone from the configuration. One that is
-// not there is state.ErrNotFound.
+// SetPaused pauses or resumes a provider. While it is paused, its new requests wait in its queue, and their deadlines
+// still apply. Requests in flight go on. The pause is stored before it takes effect, so it outlives a restart. It ends
+// when SetPaused ends it or when the provider leaves the configuration. SetPaused returns state.ErrNotFound for a
+// provider that is not configured.
 func (r *Runtime) SetPaused(ctx context.Context, name string, paused bool) error {
 	r.configuring.Lock()
 	defer r.configuring.Unlock()
@@ -36,7 +36,7 @@ func (r *Runtime) SetPaused(ctx context.Context, name string, paused bool) error
 	return nil
 }
 
-// followPauses pauses and resumes providers as other processes have recorded it.
+// followPauses pauses and resumes this process's providers as other processes have recorded it in the state.
 func (r *Runtime) followPauses() {
 	r.configuring.Lock()
 	defer r.configuring.Unlock()
@@ -51,7 +51,7 @@ func (r *Runtime) followPauses() {
 	}
 }
 
-// Pause finds the pause of a provider.
+// Pause returns the pause of a provider, or false if the provider is not paused.
 func (r *Runtime) Pause(name string) (work.Pause, bool) {
 	return work.FindPause(r.options.State.View(), name)
 }
@@ -62,10 +62,9 @@ func (r *Runtime) keepPauses(ctx context.Context, change func(*state.Tx) error) 
 	return err
 }
 
-// forgetPauses ends the pauses of providers that are not there any more: one of the
-// same name that is added later is another. One that cannot be ended yet is ended
-// with the next configuration, at the latest with the next start. One of several processes
-// ends none, because another one may have the provider.
+// forgetPauses ends the pauses of providers that are no longer configured, because a provider of the same name that is
+// added later is a different one. If the store fails, the next configuration or the next start tries again. Where
+// several processes share the state, it does nothing, because another process may have the provider.
 func (r *Runtime) forgetPauses(ctx context.Context) {
 	if r.options.State.Several() {
 		return

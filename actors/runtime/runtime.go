@@ -113,9 +113,9 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	return r, nil
 }
 
-// start starts the branches; Stop stops them the other way round.
+// start starts the branches of the tree. Stop stops them in the reverse order.
 func (r *Runtime) start(ctx context.Context) (err error) {
-	// First, so that it stops last: requests settle while they end.
+	// The ledger starts first, so that it stops last, because requests settle while they end.
 	if r.ledger, err = startLedger(ctx, r.system, r.options.State); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (r *Runtime) start(ctx context.Context) (err error) {
 	return err
 }
 
-// startLedger settles what an earlier process left, except for videos in the
+// startLedger ends the holds that an earlier process left, except for those of videos in the
 // making, which go on, and starts the ledger.
 func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledger.Client, error) {
 	ended, err := s.Ended(ctx, money.Nodes)
@@ -185,10 +185,10 @@ func endHolds(ctx context.Context, logger *slog.Logger, s *state.State, ended fu
 	return errors.Join(err, ledger.TakeBack(ctx, s, ended))
 }
 
-// TakeOver goes on with what processes have left that have ended: it ends their holds, continues their video jobs and
-// background responses, and sends their deliveries. It also pauses the providers that another process has paused. A
-// process that is alone calls it once, before it serves, and one of several every second. It does what it can in spite
-// of an error.
+// TakeOver continues the work of processes that have ended: it ends their holds, continues their video jobs and
+// background responses, and sends their deliveries. It also pauses and resumes providers as another process has
+// recorded it. A process that is alone calls it once, before it serves, and one of several every second. An error in
+// one part does not keep it from the others.
 func (r *Runtime) TakeOver(ctx context.Context, restore background.RestoreRequest) error {
 	s := r.options.State
 	ended, err := s.Ended(ctx, money.Nodes, work.Nodes)
@@ -214,39 +214,40 @@ func (r *Runtime) report(f kit.Failure) {
 		f.Delay)
 }
 
-// Engine runs the requests to models.
+// Engine returns the engine, which runs the requests to models.
 func (r *Runtime) Engine() *engine.Engine { return r.engine }
 
-// Text runs requests for text.
+// Text returns the service that runs requests for text.
 func (r *Runtime) Text() *text.Service { return r.text }
 
-// Images runs requests for pictures.
+// Images returns the service that runs requests for pictures.
 func (r *Runtime) Images() *images.Service { return r.images }
 
-// Videos makes videos.
+// Videos returns the service that makes videos.
 func (r *Runtime) Videos() *videojob.Service { return r.videos }
 
-// Ledger moves money.
+// Ledger returns the client of the ledger, which charges accounts.
 func (r *Runtime) Ledger() *ledger.Client { return r.ledger }
 
-// Background runs responses in the background.
+// Background returns the registry of responses that run in the background.
 func (r *Runtime) Background() *background.Registry { return r.background }
 
-// Tokens is the registry of users, sessions, apps and their tokens.
+// Tokens returns the client of the registry of users, sessions, apps and their tokens.
 func (r *Runtime) Tokens() *tokens.Client { return r.tokens }
 
-// Webhooks delivers events to the configured endpoints.
+// Webhooks returns the client that sets the endpoints to which events are delivered.
 func (r *Runtime) Webhooks() *webhook.Client { return r.webhooks }
 
-// Keys are the gateway keys' own limits.
+// Keys returns the limits that gateway keys have of their own.
 func (r *Runtime) Keys() *throttle.Keys { return r.keys }
 
-// Catalog is the one in force; nil before the first Configure.
+// Catalog returns the catalogue in force, or nil before the first Configure.
 func (r *Runtime) Catalog() *catalog.Catalog { return r.catalog.Load() }
 
 func (r *Runtime) provider(name string) *engine.Provider { return (*r.providers.Load())[name] }
 
-// videoProvider is a provider as far as videos are concerned.
+// videoProvider returns the parts of a provider that video jobs use. It returns false if there is no such provider or
+// the gateway makes no videos.
 func (r *Runtime) videoProvider(name string) (videojob.Provider, bool) {
 	p := r.provider(name)
 	if p == nil || r.options.Videos == nil {
@@ -305,7 +306,7 @@ func (r *Runtime) Configure(ctx context.Context, c *catalog.Catalog, specs []cat
 	return nil
 }
 
-// prepare builds providers, and takes down what it built if one can't be.
+// prepare builds all providers. If one of them cannot be built, it takes down those that are new and returns the error.
 func (r *Runtime) prepare(ctx context.Context, specs []catalog.Provider,
 	before map[string]*engine.Provider) (map[string]*engine.Provider, error) {
 	after := make(map[string]*engine.Provider, len(specs))
@@ -325,8 +326,8 @@ func (r *Runtime) prepare(ctx context.Context, specs []catalog.Provider,
 	return after, nil
 }
 
-// build makes a provider, with the throttle it had before. One that did not
-// change stays as it is, with its connections and its benched keys.
+// build makes a provider for spec. It keeps the throttle of the provider of that name in force before, if there is one.
+// A provider whose spec did not change stays as it is, with its connections and its resting keys.
 func (r *Runtime) build(ctx context.Context, spec *catalog.Provider,
 	before *engine.Provider) (*engine.Provider, error) {
 	if before != nil && reflect.DeepEqual(before.Spec, spec) {
@@ -374,8 +375,9 @@ func (r *Runtime) limits(spec *catalog.Provider) throttle.Config {
 	return c
 }
 
-// BorrowLimits borrows the units of limits that are not divided. It must be called several times a second. after is
-// that of journal.Loan. The error is that of the lender, or of a limiter that has stopped.
+// BorrowLimits borrows and gives back units of the limits that are too small to be divided among the processes. It must
+// be called several times a second. after is journal.Loan.After. The error is that of the lender, or of a limiter that
+// has stopped.
 func (r *Runtime) BorrowLimits(ctx context.Context, after time.Duration) (err error) {
 	providers := *r.providers.Load()
 	for name, p := range providers {
@@ -424,8 +426,8 @@ func (r *Runtime) retire(p *engine.Provider) {
 	p.Client.Close()
 }
 
-// Drain lets the requests in flight finish until ctx ends and then cuts the
-// rest, which end with their shape's error. It returns how many were cut.
+// Drain waits until no request is in flight, or until ctx ends. It then cancels the requests that are left, which end
+// with their shape's error, and waits for them up to grace. It returns how many it cancelled.
 func (r *Runtime) Drain(ctx context.Context, grace time.Duration) int {
 	return r.engine.Drain(ctx, grace)
 }
