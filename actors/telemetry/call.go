@@ -58,7 +58,8 @@ func CallName(operation, model string) string {
 	return operation + " " + Text(model)
 }
 
-// BeginCall starts a call below the request's span in ctx.
+// BeginCall starts a call below the request's span in ctx. The Call is nil if nothing is measured. Otherwise the caller
+// ends it with End.
 func (t *Telemetry) BeginCall(ctx context.Context, target Target) (context.Context, *Call) {
 	parent := trace.SpanFromContext(ctx)
 	if t.metricsOrNil() == nil && !parent.IsRecording() {
@@ -246,8 +247,8 @@ func ReasonName(r dialogue.Reason) string {
 // KindSandbox is the vendor of the embedded simulator.
 const KindSandbox = "sandbox"
 
-// VendorOf returns the vendor whose shape it is, in the words of the conventions. Another vendor's provider may serve
-// the same shape.
+// VendorOf returns the vendor that defined the shape, in the words of the conventions. The provider of a call may be
+// another vendor that serves the same shape.
 func VendorOf(shape dialogue.Shape) string {
 	if d := registry.Describe(shape); d != nil {
 		return d.Telemetry.Vendor
