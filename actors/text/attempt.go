@@ -103,8 +103,8 @@ func (a *attempt) callPassthrough(ctx context.Context) *upstream.Failure {
 	return f
 }
 
-// openPassthrough makes the call. It is not inlined: what a call takes would
-// otherwise lie on the stack of the attempt for as long as the stream lasts.
+// openPassthrough makes the call and returns its reply with the tap that watches it. It is not inlined, because the
+// temporaries of a call would otherwise stay on the stack of the attempt for as long as the stream lasts.
 //
 //go:noinline
 func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.Failure) {
@@ -393,13 +393,13 @@ func (a *attempt) takeMeta() *Meta {
 	return &a.meta
 }
 
-// noteUsage keeps what is known of the reply for the outcome.
+// noteUsage stores the usage and the finish reason of the reply in the outcome.
 func (a *attempt) noteUsage(u dialogue.Usage, r dialogue.Reason) {
 	a.outcome.Usage, a.outcome.Reason, a.outcome.Counted = u, r, a.counted.output
 	a.sink.Flow().Progress(max(u.OutputTotal, a.counted.output))
 }
 
-// noteCalls keeps how many calls were made and accepted for the outcome.
+// noteCalls stores in the outcome how many calls were made and how many of them were accepted.
 func (a *attempt) noteCalls() {
 	out := &a.outcome
 	out.AcceptedCalls, out.Calls = int(a.accepted.Load()), max(a.calls, 1)

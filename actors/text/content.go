@@ -6,8 +6,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// keepContent has prompt and reply of a call become attributes, if that is
-// switched on (telemetry.traces.content).
+// keepContent makes the prompt and the reply of a call attributes of its span, if that is switched on
+// (telemetry.traces.content).
 func (a *attempt) keepContent(c *telemetry.Call) {
 	if !a.svc.engine.Telemetry().WithContent() || !c.Recording() {
 		return

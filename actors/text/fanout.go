@@ -40,8 +40,8 @@ func split(req *dialogue.Request, most int) []part {
 	return parts
 }
 
-// fanOut performs an attempt by several calls whose events are merged into one
-// sequence: choices renumbered, usage summed, one start and one end.
+// fanOut performs an attempt by several calls at the same time. It merges their events into one sequence, in which the
+// choices are renumbered, the usage is summed, and there is one start and one end.
 func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce produceFunc) *upstream.Failure {
 	parts := split(req, a.maxChoices())
 	a.calls = len(parts)
@@ -172,7 +172,8 @@ func (m *merger) missing() *upstream.Failure {
 	return m.out[0]
 }
 
-// endWithout ends a reply of which calls are left out, and returns their number.
+// endWithout returns the number of calls that are left out of the reply. If all other calls have ended, it emits the
+// end of the reply, for which event would wait for ever.
 func (m *merger) endWithout() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

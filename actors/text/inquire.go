@@ -58,7 +58,8 @@ func (s *Service) inquire(ctx context.Context, p *engine.Provider, o *Request, c
 	return body
 }
 
-// fetch makes a call whose reply is one JSON document.
+// fetch makes a call whose reply is one JSON document, and returns that. A reply with an error is recorded for the key
+// of the provider, so that a refused key rests. Any other reply is a failure, too.
 func (s *Service) fetch(ctx context.Context, p *engine.Provider, shape *shapes.Shape, call shapes.Call) ([]byte, *upstream.Failure) {
 	key := p.Client.Keys().Take(s.env.Now(), "")
 	reply, err := p.Client.Do(ctx, call, shape.Authorize, key)

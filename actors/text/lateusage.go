@@ -100,7 +100,8 @@ func usageOnly(emit func(*dialogue.Event)) func(*dialogue.Event) {
 	}
 }
 
-// parse is read for a reply that is translated. Some parsers report the usage only at the end of the reply.
+// parse reads what is left of a translated reply, as read does, and passes on only its usage. It also ends the parser,
+// because some parsers report the usage only at the end of the reply.
 func (l *lateUsage) parse(in *incoming) {
 	l.read(in.events, in.parser.Done, func(ev *upstream.Event) {
 		in.attempt.keepTier(&in.tier, ev.Data)

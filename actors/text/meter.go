@@ -43,8 +43,10 @@ func (a *attempt) promptTimes() int {
 	return (n + most - 1) / most
 }
 
-// closeReply runs before the client gets the end of a complete reply. It calls
-// Request.Complete, and the meter settles.
+// closeReply runs before the client gets the end of a complete reply. It claims the request for this attempt, calls
+// Request.Complete, and has the meter settle. If it returns an error, the client must not get the end. A stream that
+// has begun then ends with the event replacement, unless that is nil. The error is ErrOvertaken if another attempt has
+// won the request.
 func (a *attempt) closeReply(ctx context.Context, last []byte) (replacement []byte, err *dialogue.Error) {
 	if !a.sink.Claim() {
 		return nil, dialogue.ClientClosed(engine.ErrOvertaken)
@@ -66,8 +68,8 @@ func (a *attempt) outOfMoney() bool {
 	return a.request.Meter != nil && a.request.Meter.Progress(&a.outcome)
 }
 
-// exhausted is the failure of a stream for which there is no more money, and which cannot be given
-// a proper end because its bytes pass through.
+// exhausted returns the failure of a stream that passes through and for which there is no more money. Such a stream
+// cannot be given a proper end.
 func exhausted() *upstream.Failure {
 	return engine.CallerFault(dialogue.InsufficientQuota("the account's balance was used up during the reply", nil))
 }

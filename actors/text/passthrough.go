@@ -389,7 +389,7 @@ func (u *passthrough) eof(ctx context.Context) *upstream.Failure {
 	return u.answered()
 }
 
-// answered notes the usage of a stream that ended properly. It returns a failure for a
+// answered stores the usage of a stream that ended properly. It returns a failure for a
 // stream without any content.
 func (u *passthrough) answered() *upstream.Failure {
 	u.noteUsage(u.tap.Usage(), u.tap.Reason())

@@ -138,7 +138,7 @@ func (b *Buffer) ready() *Buffer {
 	return b
 }
 
-// Len is the number of bytes in it; none in no buffer.
+// Len returns the number of bytes in the buffer, which is 0 for a nil Buffer.
 func (b *Buffer) Len() int {
 	if b == nil {
 		return 0

@@ -70,7 +70,7 @@ func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
 	return r
 }
 
-// Recorder records the exchanges of a key.
+// Recorder returns the recorder with which the exchanges of keys can be recorded.
 func (s *Service) Recorder() *recording.Recorder { return &s.recorder }
 
 // InFlight returns how many requests for text are in flight.
@@ -91,7 +91,7 @@ func (r *Reply) Chunks() <-chan Chunk { return r.exchange.run.Output() }
 // Abandon cancels the request because its client has left.
 func (r *Reply) Abandon() { r.exchange.run.Abandon() }
 
-// Outcome says how the request went. It may be called once Chunks is closed.
+// Outcome returns the result of the request. It may be called once Chunks is closed.
 func (r *Reply) Outcome() Outcome {
 	if served := r.exchange.served; served != nil {
 		return served.outcome

@@ -24,8 +24,8 @@ func className(f *upstream.Failure) string {
 	return throttle.KindOf(f.Class).String()
 }
 
-// beginCall begins a call of the upstream, below the request's span. What came
-// before it, since the permit, was the translation.
+// beginCall begins the span of one call of the upstream, below the span of the request. It first ends the span of the
+// translation, which covers the time from the permit to the call.
 func (a *attempt) beginCall(ctx context.Context, stream bool) (context.Context, *telemetry.Call) {
 	a.translation(ctx, nil)
 	target := telemetry.Target{Provider: a.provider.Spec.Name, Model: a.meta.Model, Attempt: a.c.Number,
@@ -41,7 +41,8 @@ func (a *attempt) beginCall(ctx context.Context, stream bool) (context.Context, 
 	return ctx, call
 }
 
-// endCall ends a call.
+// endCall ends the span of a call with its failure, or "", and with what the tokens of the call cost at the price of
+// the attempt, if the upstream has reported usage. A nil call is not traced.
 func (a *attempt) endCall(c *telemetry.Call, failure string) {
 	if c == nil {
 		return
@@ -53,7 +54,7 @@ func (a *attempt) endCall(c *telemetry.Call, failure string) {
 	c.End(failure, cost)
 }
 
-// watched makes a producer's call one that traces and metrics see.
+// watched returns a producer that does what p does and records its events and its end in a span and in the metrics.
 func (a *attempt) watched(stream bool, p producer) producer {
 	return func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		ctx, call := a.beginCall(ctx, stream)
@@ -64,7 +65,8 @@ func (a *attempt) watched(stream bool, p producer) producer {
 	}
 }
 
-// watch runs a producer whose events and end a call records.
+// watch runs a producer, records its events in call, and ends the call with the failure, also if the producer panics.
+// An error event of the reply counts as a failure of the call.
 func (a *attempt) watch(ctx context.Context, call *telemetry.Call, p producer, emit emitFunc,
 	flush flushFunc) *upstream.Failure {
 	failure, inBand := panicked, ""
@@ -208,8 +210,8 @@ func (a *attempt) serviceTier() (tier string) {
 	return tier
 }
 
-// keepNames records the id and the model of a reply that passes unchanged in its trace. data is the reply or its
-// first event.
+// keepNames records the id and the model of a reply in the span of its call. data is the reply, which passes unchanged,
+// or its first event.
 func (u *passthrough) keepNames(data []byte) {
 	names := &u.shape.Telemetry
 	if !u.call.Recording() {
@@ -228,7 +230,7 @@ func firstString(data []byte, paths []string) string {
 	return ""
 }
 
-// count counts what translation did to the request.
+// count adds to the metrics what the translation of the request left out or replaced.
 func (a *attempt) count() {
 	m := a.svc.engine.Metrics()
 	if m == nil {

@@ -165,8 +165,8 @@ func (t *translated) addToPart(ev *dialogue.Event) {
 	t.counted.text(ev.Text)
 }
 
-// finishChoice notes that a choice has ended. After the last one only the usage is missing, which has the time of
-// t.unbounded.
+// finishChoice counts a choice that has ended. After the last one only the usage is missing, which may arrive after the
+// deadline of the request (attempt.unbounded). It also fails an answer that the content filter withheld.
 func (t *translated) finishChoice(reason dialogue.Reason) {
 	t.reason = reason
 	if t.finished++; t.finished < t.request.Head.Choices() {
