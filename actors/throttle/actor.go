@@ -86,7 +86,7 @@ func (p *provider) refuseAll() {
 	p.core.close()
 }
 
-// acquire gives a ticket to the core, unless its caller has given up already.
+// acquire passes a ticket to the core, unless its caller has given up already.
 func (p *provider) acquire(t *ticket) {
 	if t.decided.Load() {
 		return // its caller gave up before it arrived; the cancel overtook it

@@ -123,10 +123,10 @@ func (b *Borrower) Serves(client *Client) bool { return b.client == client }
 // turn is the time for which a process uses more than an equal part of the units while others have less.
 const turn = 2 * time.Second
 
-// Renew tells the lender what the limiter needs, and the limiter what it has. It must be called often, because other
-// processes wait for what this one has to give back, and a process that does not ask for some seconds does not wait any
-// more. After an error the limiter uses what it had, and the next call tells it of units that were lent before the
-// error. after is that of journal.Loan.
+// Renew asks the lender for the units that the limiter needs, gives back those that it does not need, and passes the
+// result to the limiter. It must be called often, because other processes wait for what this one has to give back, and
+// a process that does not ask for some seconds does not wait any more. After an error the limiter uses what it had, and
+// the next call passes on units that were lent before the error. after is journal.Loan.After.
 func (b *Borrower) Renew(ctx context.Context, lender journal.Lender, after time.Duration) error {
 	sizes := b.client.config.Load().sizes()
 	d, err := b.tell(ctx)
@@ -149,7 +149,8 @@ func (b *Borrower) Renew(ctx context.Context, lender journal.Lender, after time.
 	return err
 }
 
-// End gives back what no request uses any more after the provider was removed. It returns whether that is all.
+// End gives back the units that no request uses any more, after the provider was removed. It reports whether those are
+// all, so that the caller need not call it again.
 func (b *Borrower) End(ctx context.Context, lender journal.Lender, after time.Duration) (bool, error) {
 	d, left := demand{inFlight: b.client.InFlight()}, 0
 	for i := range b.limits {
@@ -180,7 +181,8 @@ func (b *Borrower) renew(ctx context.Context, lender journal.Lender, limit, size
 	return l.use < len(l.has) && len(loan.Back) == 0, nil
 }
 
-// tell makes the limiter use the units that it may use.
+// tell sends the limiter the units that it may use now, and returns the requests that it has. The error is kit.Rejected
+// with ReasonDead as long as the limiter does not run.
 func (b *Borrower) tell(ctx context.Context) (demand, error) {
 	pid := b.client.pid.Load()
 	if pid == nil {
@@ -209,8 +211,8 @@ func (l *borrowedLimit) spare(limit, inFlight int) []int {
 	return l.has[min(used, len(l.has)):]
 }
 
-// update notes which units were lent and what those that are new have saved up, and decides how many of them to use
-// from now on.
+// update stores which units were lent and how much time the new ones have saved up, and decides how many of them to use
+// from now on. The others are given back.
 func (l *borrowedLimit) update(lent *journal.Lent, loan *journal.Loan) {
 	known := make(map[int]bool, len(l.has))
 	for _, n := range l.has {

@@ -79,8 +79,7 @@ func (b *breaker) withConfig(now time.Time, config Breaker) *breaker {
 	return next
 }
 
-// admits says whether one more request may pass, and turns Open into HalfOpen
-// when its time is over.
+// admits reports whether one more request may pass, and turns Open into HalfOpen when its time is over.
 func (b *breaker) admits(now time.Time) bool {
 	if b.state == Open && !now.Before(b.until) {
 		b.state, b.probe = HalfOpen, nil
@@ -135,8 +134,9 @@ func (b *breaker) judge(now time.Time) {
 	}
 }
 
-// record takes an outcome that count has not counted. Cancelled, CallerFault and Unused say
-// nothing about the upstream. RateLimited shows that it is alive; the cool-down handles it.
+// record counts an outcome that count has not counted, and opens or closes the breaker if it decides that. Cancelled,
+// CallerFault and Unused say nothing about the upstream. RateLimited shows that it is alive, and the cool-down handles
+// it.
 func (b *breaker) record(now time.Time, t *ticket, kind Kind) {
 	probe := t != nil && t == b.probe
 	if probe {

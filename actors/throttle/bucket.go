@@ -66,8 +66,9 @@ func (b *bucket) backlog(others, n int) time.Duration {
 	return max(0, b.price(others)+b.charge(n)-b.credit)
 }
 
-// of returns the bucket as it would be with another limit.
-func (b bucket) of(limit int) *bucket {
+// withLimit returns a copy of the bucket with another limit. Its credit needs no conversion, because it is measured in
+// time.
+func (b bucket) withLimit(limit int) *bucket {
 	b.limit = limit
 	return &b
 }

@@ -61,7 +61,7 @@ func newCore(now time.Time, config Config, s *shared, careful bool) *core {
 	}
 }
 
-// acquire gives a new ticket its verdict, or queues it.
+// acquire decides a new ticket at once or queues it.
 func (c *core) acquire(now time.Time, t *ticket) {
 	t.index = -1
 	t.class = min(max(t.class, Interactive), Background)
@@ -217,7 +217,7 @@ func (c *core) releaseFree(now time.Time, o *Outcome, counted bool) {
 	c.learn(now, o)
 }
 
-// leave notes the end of a call: its place is free for another one, and its outcome is counted.
+// leave ends a call, which frees its place for another one and counts its outcome.
 func (c *core) leave(now time.Time, o *Outcome) {
 	c.shared.inFlight.Add(-1)
 	c.shared.outcomes[o.Kind].Add(1)
@@ -290,8 +290,8 @@ func (c *core) close() {
 	c.flush(Refused{Reason: Closed, RetryAfter: time.Second})
 }
 
-// dispatch gives all verdicts that can be given at now. It returns the time at which it must
-// be called again if nothing else happens, or zero if it need not be.
+// dispatch decides all queued tickets that can be decided at now. It returns the time at which it must be called again
+// if nothing else happens, or zero if it need not be.
 func (c *core) dispatch(now time.Time) time.Time {
 	c.refill(now)
 	c.sweep(now)
@@ -385,8 +385,8 @@ func (c *core) estimate(now time.Time, t *ticket, tickets, tokens int) (wait tim
 		}
 	}
 	longer(c.rest(now, t), "")
-	longer(c.requests.of(c.whole.RequestsPerMinute).backlog(tickets, 1), LimitRequests)
-	longer(c.tokens.of(c.whole.TokensPerMinute).backlog(tokens, t.tokens), LimitTokens)
+	longer(c.requests.withLimit(c.whole.RequestsPerMinute).backlog(tickets, 1), LimitRequests)
+	longer(c.tokens.withLimit(c.whole.TokensPerMinute).backlog(tokens, t.tokens), LimitTokens)
 	if places := c.places(); places > 0 && c.shared.inFlight.Load()+int64(tickets) >= int64(places) {
 		longer(c.service*time.Duration(tickets+1)/time.Duration(places), LimitConcurrency)
 	}

@@ -47,7 +47,7 @@ type flow struct {
 // rankAged is the line of tickets that have aged.
 const rankAged = 0
 
-// rankOf is the line of a class.
+// rankOf returns the index in flow.ranks of the line of a class.
 func rankOf(class int) int { return class + 1 }
 
 // line is a list of tickets, first come first served.
@@ -334,8 +334,8 @@ func (q *queue) ahead(owner string, class int) (tickets, tokens int) {
 	return tickets + now + then, tokens + nowTokens + thenTokens
 }
 
-// turns returns how many tickets and tokens the other owners of the round have served when
-// each of them has had so many turns, and one more if its class goes first.
+// turns estimates how many tickets and tokens of owners other than owner are served until owner's new ticket gets its
+// turn. Each of them has that many turns, and one more if its class is at least as urgent as class.
 func (r *round) turns(owner string, class, turns int) (tickets, tokens int) {
 	for i := range r {
 		n := turns
@@ -445,7 +445,9 @@ func (h *dueHeap) Pop() any {
 // ageAfter is the wait after which a ticket without a deadline moves up in its owner's flow.
 const ageAfter = 5 * time.Second
 
-// schedule sets when the queue must look at a new ticket.
+// schedule sets the rank and the due time of a new ticket, at which the queue looks at it again. An interactive ticket
+// is due at its deadline. Any other ticket is due earlier, to be promoted. That is halfway to its deadline, or after
+// ageAfter if it has none.
 func (t *ticket) schedule() {
 	t.index, t.rank, t.due = -1, rankOf(t.class), t.deadline
 	if t.class == Interactive {
