@@ -62,7 +62,7 @@ func (c *Client) Approve(ctx context.Context, a Approval) (code string, err erro
 	return code, nil
 }
 
-// check compares the approval with the current app and user.
+// check returns the app, or an error if the approval does not fit the app and the user as they are now.
 func (a *Approval) check(v state.View) (identity.App, error) {
 	app, ok := identity.FindAppByClientID(v, a.ClientID)
 	if !ok || !app.Disabled.IsZero() {
@@ -80,7 +80,8 @@ func (a *Approval) check(v state.View) (identity.App, error) {
 	return app, nil
 }
 
-// permitted returns an error unless the user consented now or before.
+// permitted returns ErrConsentRequired unless the user consented now, or has consented before to at least this much. An
+// app that got maxAutomatic grants without consent in the last hour needs a new consent.
 func (a *Approval) permitted(v state.View, app identity.App, before []identity.Grant) error {
 	if a.Consented {
 		return nil
@@ -123,7 +124,7 @@ func (a *Approval) remember(tx *state.Tx, app identity.App, lifetime time.Durati
 	return identity.PutConsent(tx, consent)
 }
 
-// dropOldest ends the oldest of too many grants.
+// dropOldest ends the oldest grants, so that a further one does not exceed maxGrants.
 func dropOldest(tx *state.Tx, before []identity.Grant) error {
 	for len(before) >= maxGrants {
 		if err := revoke(tx, before[0], "superseded"); err != nil {

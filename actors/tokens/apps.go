@@ -29,8 +29,10 @@ func appOf(a identity.App) App {
 		SecretUsed: a.SecretUsed, PreviousUsed: a.PreviousUsed}
 }
 
-// RegisterApp makes an app and returns its secret, which cannot be read later. It returns ErrNotFound if the
-// owner does not exist or is disabled, ErrKeysForbidden and *TooMany.
+// RegisterApp makes an app and returns its secret, which cannot be read later. It returns *FieldError if a field breaks
+// a rule, ErrNotFound if the owner does not exist or is disabled, and *TooMany. An owner, in contrast to an operator
+// (n.Operator), also gets ErrKeysForbidden if the owner's ceilings forbid to create keys, and *FieldError for an
+// address of an app that the operator has disabled.
 func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a App, err error) {
 	uris := append([]string{n.RedirectURI}, n.MoreURIs...)
 	err = cmp.Or(checkName(n.Name), checkDescription(n.Description), checkRedirects("redirect_uri", uris))
@@ -107,8 +109,8 @@ func (c *Client) UpdateApp(ctx context.Context, app int64, change AppChange) (Ap
 	return c.updateApp(ctx, app, change, func(*state.Tx, *identity.App) error { return nil })
 }
 
-// UpdateOwnApp is UpdateApp for the owner of the app. It never enables or disables the app. It returns ErrKeysForbidden
-// if the owner's ceilings forbid to create keys, except for a change that only removes the logo.
+// UpdateOwnApp changes an app, as UpdateApp does, for its owner. It never enables or disables the app. It returns
+// ErrKeysForbidden if the owner's ceilings forbid to create keys, except for a change that only removes the logo.
 func (c *Client) UpdateOwnApp(ctx context.Context, app int64, change AppChange) (App, error) {
 	change.Enabled = nil
 	if change.Logo != nil && len(*change.Logo) == 0 && change.Name == nil && change.Description == nil &&
@@ -195,8 +197,8 @@ func (c *Client) RotateSecret(ctx context.Context, app int64, overlap time.Durat
 	return c.rotateSecret(ctx, app, overlap, func(*state.Tx, *identity.App) error { return nil })
 }
 
-// RotateOwnSecret is RotateSecret for the owner of the app. It returns ErrKeysForbidden if the owner's ceilings forbid
-// to create keys.
+// RotateOwnSecret gives an app a new secret, as RotateSecret does, for its owner. It returns ErrKeysForbidden if the
+// owner's ceilings forbid to create keys.
 func (c *Client) RotateOwnSecret(ctx context.Context, app int64, overlap time.Duration) (string, App, error) {
 	return c.rotateSecret(ctx, app, overlap, ownerMayChange)
 }
@@ -268,8 +270,8 @@ func (c *Client) DeleteApp(ctx context.Context, app int64) error {
 	return c.deleteApp(ctx, app, func(*identity.App) error { return nil })
 }
 
-// DeleteOwnApp is DeleteApp for the owner of the app. It returns ErrAppDisabled if the operator has disabled the app.
-// The owner could otherwise delete what the operator keeps as disabled, and make it again.
+// DeleteOwnApp deletes an app, as DeleteApp does, for its owner. It returns ErrAppDisabled if the operator has disabled
+// the app. The owner could otherwise delete what the operator keeps as disabled, and make it again.
 func (c *Client) DeleteOwnApp(ctx context.Context, app int64) error {
 	return c.deleteApp(ctx, app, func(a *identity.App) error {
 		if !a.Disabled.IsZero() {
@@ -294,7 +296,8 @@ func (c *Client) deleteApp(ctx context.Context, app int64, may func(*identity.Ap
 	})
 }
 
-// AppUse counts the users who have allowed an app. It reads all grants of the app.
+// AppUse counts the users who have allowed an app, also for each scope, and the grants that are in force, and returns
+// when the first and the last of them were made. It reads all grants of the app.
 func (c *Client) AppUse(app int64) AppUse {
 	v := c.state.View()
 	use := AppUse{Scopes: map[string]int{}}

@@ -50,7 +50,8 @@ func (c *Client) CreateDeveloperToken(ctx context.Context, user int64,
 	return token, t, nil
 }
 
-// roomForDeveloper removes the oldest revoked token if there are too many.
+// roomForDeveloper makes room for a further token of a user. It returns *TooMany if the user has maxDevelopers working
+// tokens, and it removes the oldest revoked token if the user has keptDevelopers in all.
 func roomForDeveloper(tx *state.Tx, user int64) error {
 	all := identity.ListDeveloperTokens(tx.View(), user)
 	live, oldest := 0, ""

@@ -131,7 +131,8 @@ func (n *NewKey) allowed(v state.View, u *identity.User) error {
 	return nil
 }
 
-// roomForKey removes the oldest revoked key if there are too many.
+// roomForKey makes room for a further key of a user. It returns *TooMany if the user has maxKeys working keys, and it
+// removes the oldest revoked key if the user has keptKeys in all.
 func (c *Client) roomForKey(tx *state.Tx, username string) error {
 	all := identity.KeysOf(tx, username)
 	live, oldest := 0, ""
@@ -250,7 +251,7 @@ func (c *Client) RotateKey(ctx context.Context, user int64, id string,
 	return c.rotateKey(ctx, id, overlap, owned)
 }
 
-// RotateAnyKey is RotateKey for an operator.
+// RotateAnyKey gives any key a new secret, as RotateKey does, for an operator.
 func (c *Client) RotateAnyKey(ctx context.Context, id string,
 	overlap time.Duration) (secret string, k identity.Key, err error) {
 	return c.rotateKey(ctx, id, overlap, func(*state.Tx, *identity.Key) bool { return true })

@@ -11,8 +11,8 @@ import (
 // Leads are members of a group whom an operator lets look after it. The commands of this file check in the transaction
 // that decides them that the user leads the group now, so that a lead who was dismissed can do nothing more.
 
-// SetLead lets a member lead the group, or takes that away. Operators call it. It returns ErrNotFound if the group does
-// not exist or the user is not in it.
+// SetLead lets a member lead the group, or takes that away and withdraws the invitations that the lead has made.
+// Operators call it. It returns ErrNotFound if the group does not exist or the user is not in it.
 func (c *Client) SetLead(ctx context.Context, group int64, username string, leads bool) (identity.Group, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Group, error) {
 		g, ok := identity.FindGroup(tx.View(), group)
@@ -122,6 +122,8 @@ func (c *Client) SetMemberKeyBudget(ctx context.Context, lead int64, id string, 
 	})
 }
 
+// changeMemberKey runs change in a command on a key of a member of the group that lead leads, and stores the result. It
+// returns ErrNotFound for any other key.
 func (c *Client) changeMemberKey(ctx context.Context, lead int64, id string,
 	change func(state.View, *identity.User, *identity.Group, *identity.Key) error) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {

@@ -49,9 +49,9 @@ const (
 	subjectKinds
 )
 
-// free is the number of failures in a window without a pause. Many people may share an address, and strangers at
-// one address must not use up the free failures of an account.
-var free = [subjectKinds]int{
+// failuresToPause is the number of failures in a window of which the last one begins a pause. Many people may share an
+// address, and strangers at one address must not use up the failures of an account.
+var failuresToPause = [subjectKinds]int{
 	byDevice:         5,
 	byAccountAddress: 5,
 	byAccount:        20,
@@ -135,7 +135,7 @@ func (l *limiter) admit(now time.Time, subjects ...subject) time.Duration {
 		return wait
 	}
 	for _, s := range subjects {
-		if a := l.get(s); a.pending > 0 && a.pending+a.count(now) >= a.allowed() {
+		if a := l.get(s); a.pending > 0 && a.pending+a.count(now) >= a.pauseAt() {
 			return inFlight
 		}
 	}
@@ -154,7 +154,8 @@ const (
 	failed
 )
 
-// finish records the outcome of an attempt that was admitted.
+// finish records the outcome of an attempt that was admitted. A success forgives the failures of the subjects that only
+// the user can be behind, and not those of an address or of an account as a whole.
 func (l *limiter) finish(now time.Time, o outcome, subjects ...subject) {
 	for _, s := range subjects {
 		a := l.get(s)
@@ -211,20 +212,20 @@ func (a *attempts) count(now time.Time) int {
 	return a.failures
 }
 
-// allowed returns the number of failures in a window without a pause. After a pause there are none, except for an
-// account as a whole, because the failure of a stranger must not extend its pause.
-func (a *attempts) allowed() int {
+// pauseAt returns the number of failures in a window of which the last one begins a pause. After a pause it is 1,
+// except for an account as a whole, because one failure of a stranger must not extend its pause.
+func (a *attempts) pauseAt() int {
 	if a.pauses > 0 && a.subject.kind != byAccount {
 		return 1
 	}
-	return free[a.subject.kind]
+	return failuresToPause[a.subject.kind]
 }
 
 // fail counts a failed attempt. When too many have failed, the subject pauses, each time for twice
 // as long as before.
 func (a *attempts) fail(now time.Time) {
 	a.failures = a.count(now) + 1
-	if a.failures < a.allowed() {
+	if a.failures < a.pauseAt() {
 		return
 	}
 	pause := longPause

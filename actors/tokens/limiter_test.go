@@ -79,8 +79,8 @@ func TestParallelAttemptsDoNotEvadeTheLimit(t *testing.T) {
 			admitted++
 		}
 	}
-	if admitted != free[byAccountAddress] {
-		t.Errorf("got %d at once, want %d", admitted, free[byAccountAddress])
+	if admitted != failuresToPause[byAccountAddress] {
+		t.Errorf("got %d at once, want %d", admitted, failuresToPause[byAccountAddress])
 	}
 	for range admitted {
 		l.finish(begin, failed, ada)
@@ -92,7 +92,7 @@ func TestParallelAttemptsDoNotEvadeTheLimit(t *testing.T) {
 
 func TestSuccessDoesNotClearAnAddress(t *testing.T) {
 	l, address := newLimiter(10), addressSubject(byLoginAddress, netip.MustParseAddr("192.0.2.1"))
-	for range free[byLoginAddress] {
+	for range failuresToPause[byLoginAddress] {
 		l.fail(begin, address)
 	}
 	l.finish(begin, succeeded, address)
@@ -161,7 +161,7 @@ func TestTheLongestUnusedIsForgotten(t *testing.T) {
 // could keep all unknown browsers of a user out.
 func TestOneFailureDoesNotExtendThePauseOfAnAccount(t *testing.T) {
 	l, account := newLimiter(10), subject{byAccount, "ada"}
-	for range free[byAccount] {
+	for range failuresToPause[byAccount] {
 		l.fail(begin, account)
 	}
 	now := begin.Add(firstPause)

@@ -27,8 +27,8 @@ const (
 	maxLeadInvitations = 50
 )
 
-// Invitation describes a user who does not exist yet. The person who opens the link chooses the password, and the
-// username unless it suits.
+// Invitation describes a user who does not exist yet. The person who opens the link chooses the password, and may
+// choose another username than the suggested one.
 type Invitation struct {
 	Username string // suggested by the form; may be empty
 	Email    string // may be empty
@@ -163,6 +163,7 @@ func (c *Client) WithdrawInvitation(ctx context.Context, id string) (identity.Li
 	return c.withdraw(ctx, id, func(state.View, *identity.Link) bool { return true })
 }
 
+// withdraw ends the open invitation with this id if may permits it, and returns it. It returns ErrNotFound otherwise.
 func (c *Client) withdraw(ctx context.Context, id string,
 	may func(state.View, *identity.Link) bool) (identity.Link, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Link, error) {
@@ -236,7 +237,8 @@ func (c *Client) UseLink(ctx context.Context, secret, username, password string)
 	if err != nil {
 		return User{}, err // saves the hashing; the command checks the link again
 	}
-	// A lead makes invitations without end, and each of them tries some names.
+	// The limiter counts for the lead, because a lead could make any number of invitations and try some names with
+	// each.
 	var subjects []subject
 	if l.Lead != 0 {
 		subjects = []subject{{byLead, strconv.FormatInt(l.Lead, 10)}}

@@ -62,7 +62,9 @@ func (*settling) Lane() kit.Lane       { return kit.LaneRelease }
 // IgnoreDeadLetterLogging implements kit's marker of messages that may arrive after the actor has ended.
 func (*settling) IgnoreDeadLetterLogging() {}
 
-// execute runs the command on the state's writer, once or several times. Only the last run counts.
+// execute runs the command under the name of its caller, unless the caller has left. The state's writer calls it, once
+// or several times, of which only the last run counts. The changes of a keptRefusal are committed, and done sends the
+// refusal as the reply.
 func (m *deciding) execute(tx *state.Tx) error {
 	m.refusal = nil
 	if m.ctx.Err() != nil {
@@ -122,14 +124,14 @@ func askAdmission(ctx context.Context, c *Client, subjects []subject) error {
 	return nil
 }
 
-// do is like decide for commands without a result.
+// do sends a command without a result through the actor, as decide does.
 func do(ctx context.Context, c *Client, client *hashedCredentials, cmd func(*state.Tx) error) error {
 	_, err := decide(ctx, c, client, func(tx *state.Tx) (struct{}, error) { return struct{}{}, cmd(tx) })
 	return err
 }
 
-// ownError returns an error of this package for any error. Other errors of the state go to the log with
-// ErrUnavailable.
+// ownError returns the error that callers of the Client get for err. An *Error of this package and the cause of ctx
+// stay as they are. Any other error of the state becomes ErrUnavailable joined with err, which is for the log.
 func ownError(ctx context.Context, err error) error {
 	var own *Error
 	switch {

@@ -134,7 +134,8 @@ func (b *BudgetChange) check() error {
 	return nil
 }
 
-// apply returns a FieldError if the change names a window without an amount to which it could apply.
+// apply returns the budget after the change. It returns a FieldError if the change names a window and there is no
+// amount to which the window could apply.
 func (b *BudgetChange) apply(to budget.Budget) (budget.Budget, error) {
 	set(&to.Amount, b.Amount)
 	set(&to.Window, b.Window)

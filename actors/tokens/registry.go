@@ -47,8 +47,8 @@ func (r *registry) decide(m *deciding) {
 	}
 }
 
-// authenticate also counts failures. The failure of an unknown client counts only for its address, and a request
-// without a secret is not a guess.
+// authenticate returns the app of a client whose secret is right, and counts a wrong secret in the limiter. The failure
+// of an unknown client counts only for its address, and a request without a secret is not a guess.
 func (r *registry) authenticate(client *hashedCredentials) (identity.App, error) {
 	app, err := authenticate(r.state.View(), client)
 	if err == nil || !client.guess {

@@ -20,7 +20,8 @@ const (
 	maxRedirect    = 2000
 )
 
-// checkUsername allows letters, digits and a few signs of ASCII only, so that names that look alike are the same.
+// checkUsername allows letters, digits and a few signs of ASCII only. With other letters, two different names could
+// look alike.
 func checkUsername(name string) error {
 	if name == "" || len(name) > maxUsername {
 		return &FieldError{"username", "must have 1 to 64 characters"}

@@ -126,10 +126,10 @@ func signedInSubjects(user int64) []subject {
 }
 
 // withCode uses a code of a user, and runs then in the same command, which is recorded as the user's. Guesses are
-// limited for each of the subjects.
-// The use of the code and the change are one command, so a code cannot be spent on a change that
-// then fails, and two changes cannot share a code. The failure is recorded outside of the command,
-// because a command that refuses leaves nothing behind.
+// limited for each of the subjects. then gets the user with the code marked as used and must store it.
+// The use of the code and the change are one command, so a code cannot be spent on a change that then fails, and two
+// changes cannot share a code. The failure is recorded outside of the command, because a command that refuses leaves
+// nothing behind.
 func withCode[T any](ctx context.Context, c *Client, user int64, code string, subjects []subject,
 	then func(*state.Tx, identity.User) (T, error)) (T, error) {
 	var none T

@@ -110,7 +110,7 @@ func (c *Client) openSession(ctx context.Context, checked identity.User, from Se
 	return cookie, s, nil
 }
 
-// actAsUser has the rest of a command recorded under a user who has proved who it is.
+// actAsUser makes the rest of a command be recorded under a user who has proved an identity in it.
 func actAsUser(tx *state.Tx, u *identity.User) { tx.ActAs(tx.Actor().As(state.ActorUser, u.Username)) }
 
 // proof says how a login was made. strong: it proved two factors by itself. issuer is the OpenID provider, or "".
