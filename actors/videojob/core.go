@@ -286,8 +286,9 @@ func backoff(first, longest time.Duration, n int) time.Duration {
 	return time.Duration(d)
 }
 
-// pollWait returns the time after n polls until the next one, which is at least what the provider asked for. jitter,
-// from 0 to 1, separates jobs that began together.
+// pollWait returns the time after n polls until the next one. If the provider asked for a time, it is that time, but
+// at least a second and at most longestRetry. jitter, from 0 to 1, adds up to a fifth, which separates jobs that began
+// together.
 func pollWait(n int, asked time.Duration, jitter float64) time.Duration {
 	wait := backoff(firstWait, longestWait, n)
 	if asked > 0 {

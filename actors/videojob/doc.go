@@ -23,7 +23,7 @@
 //   - A record changes only if it still has the content with which the step began (step.save), so
 //     of two incarnations only one can decide.
 //
-// Clients watch the record of a job (state.WatchVideo), so that the provider is polled once for any
+// Clients watch the record of a job (work.WatchVideo), so that the provider is polled once for any
 // number of clients.
 //
 // # Usage

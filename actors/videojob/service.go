@@ -220,7 +220,8 @@ func (s *Service) lockKey(ctx context.Context, v *work.Video) (leave func(), err
 	}
 }
 
-// findByKey returns the job that was started under the same idempotency key.
+// findByKey returns the job that the same request started under the same idempotency key, or false if v has no key or
+// the key is new. It returns errOnce if another request used the key, and errSwept if the job's record is gone.
 func (s *Service) findByKey(view state.View, v *work.Video) (work.Video, bool, error) {
 	if v.Once == "" {
 		return work.Video{}, false, nil
@@ -252,7 +253,7 @@ func onceRefusal(err error) error {
 	return err
 }
 
-// prepare chooses the provider and fills in the record.
+// prepare chooses the candidate and returns the record of the new job, with the amount that must be held for it.
 func (s *Service) prepare(o *Request) (work.Video, error) {
 	v := o.Video
 	c, err := s.choose(o)
@@ -386,8 +387,8 @@ func (s *Service) startJob(ctx context.Context, v work.Video) (work.Video, bool,
 	return v, false, nil
 }
 
-// withdraw removes a job whose actor could not start. Its client gets an error and may ask again, and the next start
-// settles the job. If an adopted actor has continued the job meanwhile, the client gets the job.
+// withdraw marks a job whose actor could not start as failed and deleted. Its client gets an error and may ask again,
+// and the next start settles the job. If an adopted actor has continued the job meanwhile, the client gets the job.
 func (s *Service) withdraw(v work.Video, cause error) (work.Video, bool, error) {
 	_, err := state.Do(context.Background(), s.State, func(tx *state.Tx) (work.Video, error) {
 		gone := markFailed(v, "", "", tx.Now())

@@ -61,7 +61,8 @@ func (j *job) updateShown() {
 	r.Advance(j.video.Progress)
 }
 
-// showEnd shows how the job ended.
+// showEnd ends what administrators see of the job with its result, adds its cost to the figures, and writes it to the
+// log of requests.
 func (j *job) showEnd() {
 	result := flow.Result{Usage: dialogue.NoUsage, Reason: string(j.video.Phase)}
 	if fault := j.video.Error; fault != nil { // the record has no status
