@@ -19,8 +19,8 @@ func (g guard) permits(a netip.Addr) bool {
 	return network.IsWithin(network.Normalize(a), g.allow) || network.IsPublic(a)
 }
 
-// control is called with the address that a name has resolved to, just before the connection is made. So a name server
-// cannot answer differently to this check.
+// control returns errForbidden for an address that must not be called. The dialer calls it just before it connects,
+// with the address to which the name has resolved, so that a name server cannot answer this check differently.
 func (g guard) control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !g.permits(at.Addr()) {

@@ -62,7 +62,8 @@ func newPoster(e Endpoint, now func() time.Time) *poster {
 // close closes idle connections.
 func (p *poster) close() { p.client.CloseIdleConnections() }
 
-// try sends one delivery once.
+// try sends one delivery once, by mail if the endpoint has Send and as a signed POST otherwise. The errors in its
+// outcome do not contain the address of the endpoint.
 func (p *poster) try(ctx context.Context, d *work.Delivery) outcome {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
@@ -78,7 +79,7 @@ func (p *poster) try(ctx context.Context, d *work.Delivery) outcome {
 	}
 	reply, err := p.client.Do(request)
 	if err != nil {
-		return outcome{err: plain(err)}
+		return outcome{err: withoutAddress(err)}
 	}
 	defer reply.Body.Close()
 	// A short reply is read to its end, so that the connection can be used again.
@@ -105,7 +106,8 @@ func (p *poster) request(ctx context.Context, d *work.Delivery) (*http.Request, 
 	return r, nil
 }
 
-// payload returns the body, which is the same for every try.
+// payload returns the JSON body of a delivery, which is the same for every try. An event that has no data of its own
+// names its subject instead.
 func payload(d *work.Delivery) []byte {
 	w := jsonw.Writer{}
 	w.Object().Key("id").String(d.Event).Key("object").String("event")
@@ -118,8 +120,8 @@ func payload(d *work.Delivery) []byte {
 	return w.Buf
 }
 
-// plain returns an error without the address of the endpoint, which may hold a secret.
-func plain(err error) error {
+// withoutAddress returns the reason for a failure without the address of the endpoint, which may hold a secret.
+func withoutAddress(err error) error {
 	var name *net.DNSError
 	switch {
 	case errors.Is(err, errForbidden):

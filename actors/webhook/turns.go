@@ -30,7 +30,7 @@ func newTurns() *turns {
 // full reports whether no further try may begin.
 func (t *turns) full() bool { return len(t.under) >= perEndpoint }
 
-// ended gives the slot of a try back.
+// ended gives back the slot of a try that has ended.
 func (t *turns) ended(id string) {
 	if owner, ok := t.under[id]; ok {
 		t.slots.Give(owner, 1)
@@ -59,7 +59,7 @@ func (w *waiting) add(d *work.Delivery) {
 	}
 }
 
-// begin takes slots for waiting deliveries and returns these deliveries.
+// begin chooses the waiting deliveries that can begin now, takes a slot for each, and returns them.
 func (t *turns) begin(w *waiting) (chosen []*work.Delivery) {
 	t.forget(w)
 	for {
@@ -76,8 +76,8 @@ func (t *turns) begin(w *waiting) (chosen []*work.Delivery) {
 	}
 }
 
-// next takes a slot for the owner that was served longest ago, of the owners with a delivery left and room in their
-// share.
+// next returns the owner whose delivery begins next, and takes a slot for it. That is the owner that was served longest
+// ago, of those with a delivery left and room in their share. It returns false if there is none.
 func (t *turns) next(w *waiting) (owner string, ok bool) {
 	for {
 		first := -1
