@@ -17,7 +17,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// startAlerts looks for alerts until the watcher is closed. A gateway without the setting alerts sends none.
+// startAlerts starts the watcher that looks for alerts until it is closed. Without the setting alerts, none are sent.
 func (g *gateway) startAlerts() *alerts.Watcher {
 	return alerts.Start(alerts.Options{Logger: g.logger, State: g.state, Ledger: g.runtime.Ledger(),
 		Providers: g.runtime.Providers, Disk: func() (free, refused int64, ok bool) {

@@ -128,7 +128,7 @@ func assemble(ctx context.Context, c *config.Config, address string, log *slog.L
 //
 //	state, telemetry    everything else reads or records
 //	runtime             the actors; unfinished work of an earlier process waits for resume
-//	log, recordings     the instruments of observe read them
+//	log, recordings     the instruments of registerMetrics read them
 //	nodes, limits       a gateway serves when it has its part of the limits
 //	configure           providers, models, keys: what a reload replaces
 //	handlers, server    they read the configuration in force with each request
@@ -163,8 +163,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 	g.kept = kept.New(share.New(share.Kept, 0, kept.Least), g.state.Now)
 	g.startRequestLog(c)
 	g.startKeeper(c)
-	// The instruments are registered after the parts that they read, because the first collection may come at once.
-	if err := g.observe(); err != nil {
+	if err := g.registerMetrics(); err != nil {
 		return err
 	}
 	g.overview = g.newOverview()
@@ -252,7 +251,7 @@ func (g *gateway) openState(ctx context.Context, c *config.Config, wait func(con
 			return err
 		}
 	}
-	// Not before it is this gateway's turn: another one may write there until then.
+	// The files are opened only when it is this gateway's turn, because another one may write there until then.
 	if g.storage, err = openStorage(ctx, c, g.store); err != nil {
 		return err
 	}
@@ -313,7 +312,7 @@ func (g *gateway) makeServer(ctx context.Context, c *config.Config, origin strin
 	options.Live = g.live
 	options.Socket = responsesocket.New(responsesocket.Options{Logger: g.logger, Auth: g.auth, Live: g.live,
 		Memory: g.sockets, Enabled: func() bool { return g.config.Load().ResponsesWebSocket }})
-	if err := g.watched(&options, &c.Telemetry); err != nil {
+	if err := g.setTelemetry(&options, &c.Telemetry); err != nil {
 		return err
 	}
 	for _, a := range c.Aliases {
@@ -352,8 +351,8 @@ func (g *gateway) groupName(user string) string {
 	return ""
 }
 
-// resume goes on with what an earlier process left. It comes last: what is begun
-// counts, even if the gateway could not serve in the end.
+// resume continues the work that an earlier process left. It comes last in the start, because work that it begins is
+// charged even if the start fails afterwards.
 func (g *gateway) resume(ctx context.Context, handlers *text.Handlers) error {
 	g.again = handlers.Again
 	if err := g.runtime.TakeOver(ctx, g.again); err != nil {
@@ -504,14 +503,13 @@ func (g *gateway) close(ctx context.Context) {
 	g.storage.close()
 }
 
-// newEnv is time, randomness and memory as the real program has them.
+// newEnv returns the environment of translations with the real clock, real randomness and the memory of pool.
 func newEnv(secret []byte, pool memory.Pool) *dialogue.Env {
 	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Memory: pool,
 		Signatures: newSignatureCache(maxSignatureSlots)}
 }
 
-// newID is an identifier body that grows with time, which the durable store is
-// fast with.
+// newID returns an identifier without a prefix. Identifiers sort by time, which makes writes to the durable store fast.
 func newID() string {
 	id, err := state.NewID("", time.Now(), rand.Reader)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"stagedoor/state/money"
 )
 
-// lifetimes are those of the configuration; the specification has the others.
+// lifetimes returns the lifetimes that the configuration sets. The specification sets the others.
 func lifetimes(c *config.OAuth) tokens.Config {
 	return tokens.Config{
 		Code:         time.Duration(c.CodeTTL),
@@ -122,7 +122,8 @@ func (g *gateway) makeAdministrator(ctx context.Context, a *config.Admin) error 
 // autoAuthorize returns the setting of the configuration in force.
 func (g *gateway) autoAuthorize() oauth.Auto { return oauth.Auto(g.config.Load().OAuth.AutoAuthorize) }
 
-// topUpURL is likewise.
+// topUpURL returns the address of the operator's own top-up page, or "". It is read from the configuration in force at
+// each call.
 func (g *gateway) topUpURL() string { return g.config.Load().OAuth.TopUpURL }
 
 // maxTextModels bounds the models that the first page offers.

@@ -11,8 +11,8 @@ import (
 	"stagedoor/state/journal"
 )
 
-// backupName is the name of a backup: in the order of time, without what a file
-// system may not take.
+// backupName is the layout of the names of backups, which sort by time and have no characters that a file system may
+// refuse.
 const backupName = "stagedoor-20060102T150405Z.backup"
 
 // backupCheck is the interval between checks for a due backup.
@@ -29,7 +29,7 @@ func keepBackups(ctx context.Context, g *gateway) {
 			b := backups{dir: c.Backups.Dir, every: time.Duration(c.Backups.Every), keep: c.Backups.Keep,
 				needs: journal.BackupNeeds}
 			var size journal.ChangesBackup
-			switch made, err := b.make(time.Now(), func(path, before string) (err error) {
+			switch made, err := b.makeDue(time.Now(), func(path, before string) (err error) {
 				size, err = g.state.BackupChanges(ctx, path, before)
 				return err
 			}); {
@@ -58,11 +58,11 @@ type backups struct {
 	needs func(path string) ([]string, error)
 }
 
-// make makes a backup if one is due, on top of the newest one, and then removes the
-// oldest ones beyond those to keep, unless one of these needs them. Which there are
-// the directory tells, so that restarts neither make more of them nor put one off.
-// Other files are left alone.
-func (b backups) make(now time.Time, backup func(path, before string) error) (made string, err error) {
+// makeDue makes a backup if one is due, and returns its name, or "" if none is. It calls backup with the path of the
+// new backup and that of the newest existing one, from which it continues. Then it removes the oldest backups beyond
+// those to keep, except for those that a kept one needs. It reads the existing backups from the directory, so that
+// restarts neither make more of them nor put one off. It leaves other files alone.
+func (b backups) makeDue(now time.Time, backup func(path, before string) error) (made string, err error) {
 	have, err := b.list()
 	if err != nil {
 		return "", err
@@ -84,7 +84,8 @@ func (b backups) make(now time.Time, backup func(path, before string) error) (ma
 	return name, b.remove(have, name)
 }
 
-// remove removes the oldest backups beyond those to keep. made stays.
+// remove removes the oldest of the backups have beyond those to keep, except for made and for those that a kept one
+// needs.
 func (b backups) remove(have []string, made string) error {
 	old := have[:max(len(have)-b.keep, 0)]
 	keep := map[string]bool{made: true}
@@ -107,7 +108,7 @@ func (b backups) remove(have []string, made string) error {
 	return errors.Join(errs...)
 }
 
-// list is the names of the backups there are, oldest first.
+// list returns the names of the existing backups, oldest first.
 func (b backups) list() ([]string, error) {
 	entries, err := os.ReadDir(b.dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -39,7 +39,7 @@ func TestBackupsAreMadeWhenDueAndOldOnesGo(t *testing.T) {
 		{time.Minute, false, "stagedoor-20260102T060000Z.backup"},
 	} {
 		now = now.Add(c.after)
-		made, err := b.make(now, write)
+		made, err := b.makeDue(now, write)
 		if err != nil || (made != "") != c.made {
 			t.Fatalf("at %v: made %q, %v", now, made, err)
 		}
@@ -51,7 +51,7 @@ func TestBackupsAreMadeWhenDueAndOldOnesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.keep = 1
-	if _, err := b.make(now.Add(100*time.Hour), write); err != nil {
+	if _, err := b.makeDue(now.Add(100*time.Hour), write); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "notes.txt")); err != nil {
@@ -66,7 +66,7 @@ func TestAFailedBackupRemovesNone(t *testing.T) {
 	}
 	full := errors.New("full")
 	b := backups{dir: dir, every: time.Hour, keep: 1, needs: needsNone}
-	if _, err := b.make(time.Now(), func(string, string) error { return full }); !errors.Is(err, full) {
+	if _, err := b.makeDue(time.Now(), func(string, string) error { return full }); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 	if list, err := b.list(); err != nil || len(list) != 1 {
@@ -90,7 +90,7 @@ func TestBackupsStayWhileANewerOneNeedsThem(t *testing.T) {
 		case 1, 2:
 			needs[name] = names[:1]
 		}
-		if _, err := b.make(now, func(path, before string) error {
+		if _, err := b.makeDue(now, func(path, before string) error {
 			if i > 0 && !strings.HasSuffix(before, names[i-1]) {
 				t.Errorf("backup %d is on top of %s", i, before)
 			}

@@ -53,7 +53,8 @@ A file in which a price changes more than tenfold is refused without --force.`,
 	return c
 }
 
-// updateCatalog writes the list of models in file to target, or explains why it does not.
+// updateCatalog replaces the list of models in target by that in file, and prints what changes. It returns errSteep and
+// writes nothing if a price moves too far, unless force is set.
 func (a *app) updateCatalog(file, target string, force bool) error {
 	if target == "" {
 		return fmt.Errorf("%w: data kept in memory has no catalogue on disk: set catalog.file, "+

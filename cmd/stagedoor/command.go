@@ -51,8 +51,8 @@ func exitCode(err error) int {
 	}
 }
 
-// complain says why the program ends. The mistakes of a file stand at the
-// beginning of their lines, where editors look for them.
+// complain prints the error with which the program ends. Each mistake of a file begins a line, where editors look for
+// it.
 func complain(w io.Writer, err error) {
 	var issues config.Issues
 	switch {
@@ -67,7 +67,7 @@ func complain(w io.Writer, err error) {
 // app makes the commands of the process itself.
 type app struct{ cli.App }
 
-// run is the whole program, so that tests can run it.
+// run runs the whole program with these arguments, environment and outputs, so that tests can run it.
 func run(ctx context.Context, args []string, env func(string) (string, bool), out, errOut io.Writer) error {
 	a := &app{cli.App{Env: env, Out: out, ErrOut: errOut}}
 	root := a.root()
@@ -155,7 +155,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// versionText is the release's version, else what the build knows of itself.
+// versionText returns the version of the release, or what the build recorded about itself if there is none.
 func versionText() string {
 	if version != "" {
 		return version

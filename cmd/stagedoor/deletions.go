@@ -21,8 +21,9 @@ const (
 	deletionsAtOnce = 4
 )
 
-// keepDeleting deletes at their providers, until ctx ends, responses that have left by age or by number, and videos
-// that were deleted or whose user was erased.
+// keepDeleting deletes, at their providers and until ctx ends, the responses that the gateway no longer keeps because
+// of their age or number, and the videos that were deleted or whose user was erased. Of several nodes, only the first
+// does this.
 func keepDeleting(ctx context.Context, g *gateway) {
 	remove := func(ctx context.Context, d work.UpstreamDeletion) error {
 		return g.runtime.Text().
@@ -68,7 +69,8 @@ func repeatApart(ctx context.Context, interval time.Duration, rounds ...func()) 
 	}
 }
 
-// deleteUpstream runs the deletions of responses that are due. One that fails is due again later, so that it ends.
+// deleteUpstream calls remove with each response whose deletion at its provider is due. A deletion that fails is tried
+// again in a later round until the store gives it up, which is logged.
 func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Context, work.UpstreamDeletion) error,
 	logger *slog.Logger) {
 	runDeletions(ctx, logger, func() []work.UpstreamDeletion {
@@ -87,7 +89,7 @@ func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Con
 	})
 }
 
-// deleteVideos does the same for videos.
+// deleteVideos deletes videos at their providers as deleteUpstream deletes responses.
 func deleteVideos(ctx context.Context, s *state.State, remove func(context.Context, *work.Video) error,
 	logger *slog.Logger) {
 	runDeletions(ctx, logger, func() []work.Video {

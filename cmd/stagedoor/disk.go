@@ -21,9 +21,9 @@ func (g *gateway) watchDisk(ctx context.Context) {
 	}
 }
 
-// watch asks why changes are refused for want of room, nil: they are not, and tells of
-// what has changed, until ctx ends. Each refusal would tell of it, too, but the first
-// of them is a client's.
+// watch calls why every diskEvery and logs each change of its answer, until ctx ends. why returns the reason for which
+// changes are refused for want of room, and nil if they are not. The log would otherwise learn of a full disk only by
+// the first refusal, which a client gets.
 func (d *disk) watch(ctx context.Context, logger *slog.Logger, why func() error) {
 	tick := time.NewTicker(diskEvery)
 	defer tick.Stop()

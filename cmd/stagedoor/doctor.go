@@ -62,7 +62,7 @@ has mistakes.`,
 	return c
 }
 
-// runs tells whether a gateway runs on a data directory.
+// runs reports whether a gateway runs on a data directory.
 func runs(data string) bool {
 	if data == "memory" {
 		return false

@@ -52,7 +52,8 @@ func paceGC(ctx context.Context, inFlight func() int, release func()) {
 	}
 }
 
-// gcPercent is the GOGC with which a heap of live bytes grows by heapRoom.
+// gcPercent returns the value of GOGC with which a heap of live bytes grows by heapRoom before the next collection. It
+// is between usualGC and mostGC.
 func gcPercent(live uint64) int {
 	if live == 0 {
 		return mostGC

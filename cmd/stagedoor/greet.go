@@ -63,8 +63,8 @@ func (a *app) greet(ctx context.Context, g *gateway, c *config.Config, listeners
 // containerVariable is set in the image of the gateway, and by other tools that make containers.
 const containerVariable = "container"
 
-// administrators says how to reach the pages of administration. While there is no administrator, that is a link which
-// makes one.
+// administrators returns a text that says how to reach the pages of administration. While there is no administrator, it
+// is a link that makes one.
 func (a *app) administrators(ctx context.Context, g *gateway, data, pages string) string {
 	if identity.HasAdministrator(g.state.View()) {
 		return pages + "/admin"
@@ -100,7 +100,7 @@ func baseURL(c *config.Config, addr net.Addr) string {
 	return fmt.Sprintf("%slocalhost:%d", scheme, tcp.Port)
 }
 
-// someModel is a name that the configuration serves.
+// someModel returns the name of a model that the configuration serves, for an example.
 func someModel(c *config.Config) string {
 	for _, m := range c.Models {
 		if !strings.Contains(m.Name, "*") {

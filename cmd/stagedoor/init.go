@@ -24,12 +24,13 @@ import (
 
 // vendor is a provider that init writes into a file.
 type vendor struct {
-	name, provider string
-	variable       string   // where its users keep their key
-	models         []string // patterns of its models
+	name     string
+	provider string   // the beginning of its entry in YAML, to which the keys and the closing bracket are added
+	variable string   // where its users keep their key
+	models   []string // patterns of its models
 }
 
-// provider is the beginning of an entry in YAML, to which the keys and the closing bracket are added.
+// vendors has the providers that init offers, in that order.
 var vendors = []vendor{
 	{"openai", `{shape: responses, also: [chat, completions, images, videos], base_url: "https://api.openai.com/v1"`,
 		"OPENAI_API_KEY", []string{"gpt-*", "chatgpt-*", "o1*", "o3*", "o4*", "sora-*", "dall-e-*"}},
@@ -233,7 +234,7 @@ func (q *questions) line(question, usual, flag string) (string, error) {
 	return answerOr(text, usual, flag)
 }
 
-// secret is like line, and does not show on a terminal what is typed.
+// secret asks for one line, as line does, and does not show on a terminal what is typed.
 func (q *questions) secret(question, usual, flag string) (string, error) {
 	file, ok := q.in.(*os.File)
 	if !ok || !term.IsTerminal(file.Fd()) {

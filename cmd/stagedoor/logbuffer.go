@@ -83,7 +83,7 @@ func (b *logBuffer) flushUnlessBusy() {
 	}
 }
 
-// write takes the lines and writes them; writing is held.
+// write takes the lines out of the buffer and writes them. b.writing must be held.
 func (b *logBuffer) write() {
 	b.mu.Lock()
 	lines, dropped := b.lines, b.dropped

@@ -20,7 +20,7 @@ import (
 	"stagedoor/state/ownership"
 )
 
-// maxContent is a setting in bytes: 0 is no bound.
+// maxContent returns a setting in MiB as bytes. A setting of 0 sets no bound.
 func maxContent(mebibytes int) int64 {
 	if mebibytes <= 0 || int64(mebibytes) > math.MaxInt64>>20 {
 		return math.MaxInt64
@@ -63,7 +63,8 @@ func openStorage(ctx context.Context, c *config.Config, store journal.Store) (*s
 }
 
 // openBackend opens the place of the contents: a directory that all gateways have, if one is configured, or else the
-// database of the state, or else a directory of this gateway's own.
+// database of the state, or else a directory of this gateway's own. It moves contents that are in the own directory
+// into the database.
 func (s *storage) openBackend(ctx context.Context, common, own string, store journal.Store) (blobs.Backend, error) {
 	shared := datadir.SharedStore(store)
 	switch {
@@ -106,7 +107,7 @@ func (s *storage) close() {
 	}
 }
 
-// videoTimes are the times of video jobs.
+// videoTimes returns the times and the number of video jobs that the configuration sets.
 func videoTimes(c *config.Videos) videojob.Config {
 	return videojob.Config{Deadline: time.Duration(c.Deadline), Keep: time.Duration(c.Keep),
 		Wait: time.Duration(c.Wait), Most: c.Most}

@@ -158,8 +158,8 @@ func machineMemory(root fs.FS) int64 {
 	return n << 10
 }
 
-// groupMemory is the least limit of memory of the process's control group and
-// those above it, of either version; false: there is none.
+// groupMemory returns the least memory limit of the process's control group and the groups above it, of either version.
+// It returns false if there is none.
 func groupMemory(root fs.FS) (int64, bool) {
 	file, err := root.Open("proc/self/cgroup")
 	if err != nil {

@@ -64,9 +64,9 @@ type division struct {
 	granted bool // the others know that it does
 }
 
-// change divides the limits into so many parts, and reports whether this gateway has its part. A smaller part is used
-// before grant lets the others take what it leaves, and a larger one after grant has given it. What grant has not given
-// is asked for again by the next call.
+// change divides the limits into so many parts, and reports whether this gateway has its part. It uses a smaller part
+// before grant lets the others take what it leaves, and a larger one after grant has given it. If grant has not given
+// the part, the next call asks for it again.
 func (d *division) change(parts int, use func(parts int), grant func(parts int) (bool, error)) (bool, error) {
 	if parts == d.parts && d.granted {
 		return true, nil
@@ -105,7 +105,8 @@ func (g *gateway) awaitLimits(ctx context.Context) error {
 	}
 }
 
-// keepTakingOver goes on with the work of other gateways that have ended, for as long as ctx lasts.
+// keepTakingOver continues the work of other gateways that have ended, and keeps the division of the limits up to date,
+// until ctx ends. It returns at once if no other gateway shares the state.
 func keepTakingOver(ctx context.Context, g *gateway) {
 	if !g.state.Several() {
 		return

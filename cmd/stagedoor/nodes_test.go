@@ -135,9 +135,8 @@ func (p *program) follows(id, key string) <-chan string {
 	return out
 }
 
-// TestTwoGatewaysServeTogether has two gateways on one database serve keys, money and jobs. One is killed and one is
-// frozen; the other one serves meanwhile and goes on with their jobs.
-// TestTwoGatewaysUseTheOnlyPlaceOfAProviderInTurn until one of them is killed, whose place the other one has then.
+// TestTwoGatewaysUseTheOnlyPlaceOfAProviderInTurn has two gateways send requests to a provider that takes one at a
+// time. After one gateway was killed, the other one has the place.
 func TestTwoGatewaysUseTheOnlyPlaceOfAProviderInTurn(t *testing.T) {
 	var busy atomic.Int64
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -181,6 +180,8 @@ func TestTwoGatewaysUseTheOnlyPlaceOfAProviderInTurn(t *testing.T) {
 	}
 }
 
+// TestTwoGatewaysServeTogether has two gateways on one database serve keys, money and jobs. One is killed and one is
+// frozen; the other one serves meanwhile and goes on with their jobs.
 func TestTwoGatewaysServeTogether(t *testing.T) {
 	p := startPair(t)
 	p.several = true

@@ -15,19 +15,20 @@ import (
 	"stagedoor/state/work"
 )
 
-// startTelemetry sets up traces and metrics, before anything that is measured.
+// startTelemetry sets up traces and metrics. It is called before the parts that record them are made.
 func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err error) {
 	g.telemetry, err = telemetry.Start(ctx, telemetry.Options{Logger: g.logger, Config: c.Telemetry, Env: os.LookupEnv,
 		Version: versionText(), Instance: newID(),
-		// Who looks at the flow wants to see what requests are made of, exported or not.
+		// The flow page shows the spans of requests, whether or not they are exported.
 		Processors: []sdktrace.SpanProcessor{
 			g.flow.Spans(),
 		}, Watched: func() bool { return g.flow.Spans().Enabled(time.Now()) }})
 	return err
 }
 
-// observe has everything measured that is there by now.
-func (g *gateway) observe() error {
+// registerMetrics connects the actors and all other parts of the gateway with the metrics that are collected from them.
+// It is called when these parts exist, because the first collection may come at once.
+func (g *gateway) registerMetrics() error {
 	g.runtime.Observe(g.telemetry.Actors)
 	return g.telemetry.Observe(
 		telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
@@ -38,12 +39,12 @@ func (g *gateway) observe() error {
 	)
 }
 
-// inFlight are the requests under way, by kind.
+// inFlight returns the numbers of text and image requests in flight, by the name of their kind in the metrics.
 func (g *gateway) inFlight() map[string]int {
 	return map[string]int{"text": g.runtime.Text().InFlight(), "picture": g.runtime.Images().InFlight()}
 }
 
-// pools are the figures of what all requests share.
+// pools returns the use and the limits of every share.Pool, such as memory, watchers and video slots, for the metrics.
 func (g *gateway) pools() []share.Stats {
 	requests, bodies := g.overload.Pools()
 	content, files := g.storage.content.Pools()
@@ -75,8 +76,9 @@ func (g *gateway) limitedProviders() []telemetry.LimitedProvider {
 	return out
 }
 
-// watched gives the server what it needs to be traced and measured.
-func (g *gateway) watched(o *server.Options, c *config.Telemetry) error {
+// setTelemetry fills in the options of the server for traces, metrics and the page /metrics. It returns an error if a
+// list of networks in the configuration is invalid.
+func (g *gateway) setTelemetry(o *server.Options, c *config.Telemetry) error {
 	o.Metrics = g.telemetry.Counts()
 	if g.telemetry.Tracer != nil {
 		trust, err := identity.ParseNetworks(c.Traces.Trust)

@@ -82,7 +82,7 @@ func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error
 	return c, nil
 }
 
-// parse returns the configuration that a text makes with the flags above it. data is the data directory if there is no
+// parse returns the configuration of a text with the flags applied to it. data is the data directory if there is no
 // file that could name it.
 func (o *overrides) parse(text []byte, data string, env func(string) (string, bool)) (*config.Config, error) {
 	parse, name, written := config.Parse, o.file, text
@@ -120,7 +120,8 @@ func (o *overrides) apply(c *config.Config) {
 	}
 }
 
-// loadWithData is load with the changes of pages and the API, and with the data directory filled in that holds if
+// loadWithData loads the configuration as the gateway runs with it. Unlike load, it applies the changes that were made
+// on pages and through the API, which are kept in the data directory, and it fills in the default data directory if
 // neither the file nor a flag names one.
 func (o *overrides) loadWithData(env func(string) (string, bool)) (*config.Config, error) {
 	read, err := o.readConfiguration(env)
@@ -145,7 +146,8 @@ func (o *overrides) loadWithData(env func(string) (string, bool)) (*config.Confi
 	return o.parse(text, read.data, env)
 }
 
-// dataDirectory returns the data directory of a configuration with a text.
+// dataDirectory returns the data directory that the flag or else text, the text of the configuration file, names. It is
+// the default one if there is neither.
 func (o *overrides) dataDirectory(text []byte, env func(string) (string, bool)) (string, error) {
 	switch {
 	case o.data != "":

@@ -24,8 +24,8 @@ import (
 // recordingsDir is the directory below data of what is kept of keys that are recorded.
 const recordingsDir = "recordings"
 
-// startKeeper has the exchanges of keys that are recorded kept for the pages of their requests. Without a data
-// directory nothing is kept.
+// startKeeper starts the keeper, which keeps the exchanges of recorded keys for the pages of their requests. Without a
+// data directory nothing is kept.
 func (g *gateway) startKeeper(c *config.Config) {
 	if c.Data == "memory" {
 		return

@@ -95,8 +95,8 @@ func (f *follower) close() {
 	}
 }
 
-// changed reports whether the text is another one than the last time. A file that
-// cannot be read is a change once; why, its reader tells.
+// changed reports whether the text of the file differs from the last call's. A file that cannot be read any more counts
+// as a change once. It does not log the error, because reading the configuration then returns it.
 func (f *follower) changed() bool {
 	text, err := os.ReadFile(f.file)
 	if gone := err != nil; gone != f.gone || !gone && !bytes.Equal(text, f.seen) {
@@ -106,8 +106,8 @@ func (f *follower) changed() bool {
 	return false
 }
 
-// wrote notes the text that work has written to the file and puts in force itself. Another text, such as one that an
-// operator wrote meanwhile, is still a change.
+// wrote records the text that a call of work has written to the file and puts in force itself, so that it does not
+// count as a change. Another text, such as one that an operator wrote meanwhile, is still a change.
 func (f *follower) wrote(text []byte) { f.seen, f.gone = text, false }
 
 // follow calls reread on SIGHUP and when the file has changed, until ctx ends. Every retryEvery it calls retry, unless
@@ -137,9 +137,8 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread, retry f
 		case work := <-f.work:
 			work()
 		case e := <-events:
-			// Whatever happens in the directory rings; only another text counts. But
-			// only the file itself puts the look off: a log that grows beside it
-			// would do so for ever.
+			// Every event in the directory leads to a look at the file after settleTime. Only an event of a followed
+			// file puts that look off again, because a log that grows in the same directory would put it off for ever.
 			if !waiting || slices.Contains(f.names, filepath.Base(e.Name)) {
 				settled.Reset(settleTime)
 				waiting = true
@@ -170,8 +169,9 @@ func (a *app) retry(ctx context.Context, g *gateway, o *overrides) {
 	}
 }
 
-// reconfigure puts the configuration as it is now in force: all of it or nothing. It returns why it is not in force.
-// Mistakes are logged unless they are the known ones.
+// reconfigure reads the configuration as it is now and puts it in force: all of it or nothing. It returns why it is not
+// in force, and keeps the mistakes for pages (g.broken). A change is recorded in the audit log. Mistakes are logged
+// unless they are the known ones.
 func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known []string) error {
 	before := g.config.Load()
 	if state.ActorOf(ctx).Kind == state.ActorGateway { // the API of administration sets another actor
@@ -246,8 +246,8 @@ func describeMistakes(err error) (list []string) {
 	return list
 }
 
-// fixed are the settings that a running gateway keeps although the file has
-// changed them.
+// fixed returns the names of the settings that differ between two configurations and that take effect only at a
+// restart.
 func fixed(before, after *config.Config) []string {
 	var changed []string
 	for _, s := range []struct {

@@ -20,7 +20,8 @@ import (
 // logMargin is the space of the disk that the log of requests leaves free beside what the journal needs to go on.
 const logMargin = 64 << 20
 
-// startRequestLog has the requests that end written to the log of requests. Nothing is opened before the first of them.
+// startRequestLog starts the recorder that writes ended requests to the log of requests. It opens nothing before the
+// first of them.
 func (g *gateway) startRequestLog(c *config.Config) {
 	o := requests.Options{Logger: g.logger, Limits: requestLimits(c), Key: g.keyName, Group: g.groupName}
 	path := filepath.Join(c.Data, sqlite.FileName)

@@ -209,10 +209,10 @@ func (g *gateway) serveControl(ctx context.Context, control net.Listener) {
 	admin.Serve(ctx, control, g.state, g.admin, recordings, g.logger)
 }
 
-// openControl opens the socket for the commands; nil: there is none without a
-// data directory.
-// A socket that an earlier process left is replaced. That is safe, because the lock of the data
-// directory is held by now.
+// openControl opens the socket on which commands reach the gateway. It returns nil if the data is kept in memory,
+// because the socket is in the data directory.
+// A socket that an earlier process left is replaced. That is safe, because the lock of the data directory is held by
+// now.
 func openControl(data string) (net.Listener, error) {
 	if data == "memory" {
 		return nil, nil
@@ -228,11 +228,10 @@ func openControl(data string) (net.Listener, error) {
 	return l, nil
 }
 
-// drain lets requests finish within the grace time and then cancels the rest.
-// The phases are those of a rolling update behind a balancer: report "not ready", go on accepting
-// until the balancer has noticed, stop accepting, let streams end by themselves, and end the rest
-// with the error event of their shape, which tells clients that they may try again. Each phase has
-// a bound, so the sum is known in advance.
+// drain lets requests finish within the grace time and then cancels the rest. A second signal ends the process at once.
+// The phases are those of a rolling update behind a balancer: report "not ready", go on accepting until the balancer
+// has noticed, stop accepting, let streams end by themselves, and end the rest with the error event of their shape,
+// which tells clients that they may try again. Each phase has a bound, so the sum is known in advance.
 func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	grace := time.Duration(g.config.Load().Shutdown.Grace)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)

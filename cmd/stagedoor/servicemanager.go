@@ -12,9 +12,8 @@ import (
 	"stagedoor/http/server"
 )
 
-// openListeners takes the sockets that the service manager holds open across
-// restarts (LISTEN_FDS), so that no client is refused meanwhile. Without any it
-// opens the addresses itself.
+// openListeners returns the listeners of the gateway. These are the sockets that the service manager holds open across
+// restarts (LISTEN_FDS), so that no client is refused meanwhile. Without any it opens the addresses itself.
 func openListeners(ctx context.Context, addresses []string) ([]net.Listener, error) {
 	var handed []net.Listener
 	for _, f := range activation.Files(true) {
@@ -32,13 +31,12 @@ func openListeners(ctx context.Context, addresses []string) ([]net.Listener, err
 	return handed, server.Adopt(handed)
 }
 
-// notifySystemd tells the service manager, if there is one, how things are
-// (sd_notify). That it does not listen is its own business.
+// notifySystemd reports a state of the gateway to the service manager, if there is one (sd_notify). It ignores an
+// error, because the gateway can run without a service manager.
 func notifySystemd(state string) { _, _ = daemon.SdNotify(false, state) }
 
-// keepWatchdog tells the service manager that the gateway is alive, as often as
-// it wants to hear it, until ctx ends. Alive means that the actors answer: a
-// process whose scheduler or actors hang falls silent and is restarted.
+// keepWatchdog reports to the service manager's watchdog, if there is one, that the gateway is alive, until ctx ends.
+// It is alive if the actors answer. A process whose scheduler or actors hang reports nothing and is restarted.
 func keepWatchdog(ctx context.Context, g *gateway) {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

@@ -98,7 +98,7 @@ func standbyOptions(g *gateway, c *config.Config) server.Options {
 	return o
 }
 
-// pingManager tells the service manager's watchdog, if there is one, that the stand-by is alive, until ctx ends.
+// pingManager reports to the service manager's watchdog, if there is one, that the stand-by is alive, until ctx ends.
 func pingManager(ctx context.Context) {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || within == 0 {

@@ -20,7 +20,9 @@ const (
 	tidyStep = 100 * time.Millisecond
 )
 
-// keepTidy removes what has expired, and packs and folds ledger entries, until ctx ends.
+// keepTidy removes what has expired every tidyEvery, and packs and folds ledger entries, until ctx ends. Replies in
+// memory are removed on each gateway. Of several gateways on one database only the first does the rest, so that they do
+// not do it twice.
 func keepTidy(ctx context.Context, g *gateway) {
 	if g.state.Stats().Journal.CutBack {
 		g.logger.Warn("the last commit was not whole and was cut back; if the power did not fail, run stagedoor state verify and compare with a backup")
