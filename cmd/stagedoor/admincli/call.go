@@ -32,9 +32,9 @@ func (a app) withAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.C
 	return a.withNewAPI(ctx, o, use)
 }
 
-// withNewAPI is like withAPI and makes the data directory if there is none.
-// Serving the API in the process has a price, which is a second set of actors for a moment, and a
-// large gain: every operation is written once, and a command does exactly what the API does.
+// withNewAPI calls use with a client of the admin API, as withAPI does, and makes the data directory if there is none.
+// Without a running gateway it serves the API in this process. That costs a second set of actors for a moment, and it
+// means that every operation is written once and that a command does exactly what the API does.
 func (a app) withNewAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.Client) error) error {
 	return o.Use(func(c *admin.Client) error { return use(c.API()) }, func(s *state.State) error {
 		// The API needs actors for accounts and sign-ins. They run in a small system of their own, without a log,

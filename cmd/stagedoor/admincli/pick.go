@@ -115,8 +115,8 @@ func FindKey(ctx context.Context, api *adminapi.Client, text string) (string, er
 // A finder returns the id of the item that an argument names.
 type finder func(ctx context.Context, api *adminapi.Client, text string) (string, error)
 
-// asTyped is the finder of items that the API itself finds by what people type: accounts, which have no other ids than
-// their names, and requests.
+// asTyped returns text as the name of an item. It is for items that the API itself finds by what people type: accounts,
+// which have no ids besides their names, and requests.
 func asTyped(_ context.Context, _ *adminapi.Client, text string) (string, error) { return text, nil }
 
 // finderOf returns the finder for a list of the API.
