@@ -20,7 +20,7 @@ import (
 // defaultRetries is the number of further attempts at a call where nothing is configured.
 const defaultRetries = 2
 
-// CatalogProviders are the providers as the catalogue takes them.
+// CatalogProviders returns the providers of the file as values for the catalogue.
 func (c *Config) CatalogProviders() []catalog.Provider {
 	var out []catalog.Provider
 	for _, e := range c.Providers {
@@ -74,7 +74,7 @@ func headersOf(m Map[Secret]) map[string]string {
 	return out
 }
 
-// CatalogModels are the models as the catalogue takes them.
+// CatalogModels returns the models of the file as values for the catalogue.
 func (c *Config) CatalogModels() []catalog.Model {
 	var out []catalog.Model
 	for _, e := range c.Models {
@@ -160,7 +160,7 @@ func (c *Config) CatalogFile() string {
 // there is one, else that of the built-in list. A default list that does not exist is no mistake.
 func (c *Config) BuildCatalog() (*catalog.Catalog, []error) { return c.buildCatalog(true) }
 
-// buildCatalog is BuildCatalog. Without readList, all prices are those of the built-in list.
+// buildCatalog does the work of BuildCatalog. Without readList, all prices are those of the built-in list.
 func (c *Config) buildCatalog(readList bool) (*catalog.Catalog, []error) {
 	pricing := catalog.Pricing{List: catalog.Builtin(), Charge: c.Catalog.Charge,
 		RefuseUnknown: c.Catalog.Unknown == "refuse"}
@@ -196,10 +196,10 @@ func ReadCatalog(file string) ([]byte, *catalog.List, error) {
 	return text, list, nil
 }
 
-// fixedKeyID is the id of a key of the file.
+// fixedKeyID returns the id of the key with this name in the file.
 func fixedKeyID(name string) string { return "cfg_" + name }
 
-// FixedKeys are the keys of the file as the store would keep them.
+// FixedKeys returns the keys of the file as the store would keep them.
 func (c *Config) FixedKeys() []identity.Key {
 	var out []identity.Key
 	for _, k := range c.Keys {

@@ -18,9 +18,9 @@ import (
 	"stagedoor/state/identity"
 )
 
-// check looks at what the types alone do not say.
-// The sections are checked even if an earlier one has mistakes. Only the catalogue waits until
-// there are none, because its rules assume valid providers and models.
+// check records the mistakes that the types alone do not show. It checks all sections even if an earlier one has
+// mistakes. Only the catalogue is checked last and if there are none, because its rules assume valid providers and
+// models.
 func (c *Config) check(d *decoder, readList bool) {
 	c.checkListen(d)
 	if c.TLS != nil && c.TLS.Cert != "" && c.TLS.Key != "" {
@@ -79,8 +79,8 @@ func (c *Config) check(d *decoder, readList bool) {
 	}
 }
 
-// Bounds of the authorization service: a code is for the next second, and a
-// grace is for an answer that got lost (RFC 6749 4.1.2, RFC 9700 4.14.2).
+// The bounds of the authorization service. Both times can be short, because an app redeems its code within a second,
+// and the grace is only for a reply that got lost (RFC 6749 4.1.2, RFC 9700 4.14.2).
 const (
 	maxCodeTTL      = Duration(10 * time.Minute)
 	maxRefreshGrace = Duration(5 * time.Minute)

@@ -27,7 +27,7 @@ const ServeAll = "all"
 // better not in a file.
 const clusterStore = "STAGEDOOR_CLUSTER_STORE"
 
-// Fill sets what is not set from the environment.
+// Fill sets Store from the environment variable STAGEDOOR_CLUSTER_STORE, unless the file has set it.
 func (c *Cluster) Fill(env func(string) (string, bool)) {
 	if url, _ := env(clusterStore); c.Store == "" {
 		c.Store = Secret(url)

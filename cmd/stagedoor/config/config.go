@@ -113,10 +113,11 @@ type OAuth struct {
 	TopUpURL      string   `yaml:"topup_url" doc:"address of your own top-up page, in place of the gateway's"`
 }
 
-// AtStart is o without the settings that a running gateway takes over.
+// AtStart returns o without the settings that a reload puts in force, so that two configurations can be compared in
+// those that need a restart.
 func (o OAuth) AtStart() OAuth { return o.With(&OAuth{}) }
 
-// With is o with the settings of now that a running gateway takes over.
+// With returns o with those settings of now that a reload puts in force.
 func (o OAuth) With(now *OAuth) OAuth {
 	o.AutoAuthorize, o.TopUpURL = now.AutoAuthorize, now.TopUpURL
 	return o
@@ -283,10 +284,9 @@ type Price struct {
 	PerSecond        Money `yaml:"per_second" doc:"price of one second of video"`
 }
 
-// Default is the configuration of `stagedoor serve` without a file: everything
-// is answered by the embedded sandbox.
-// Every setting that is not in a file has the value that stands here, so the documented defaults
-// and those in force cannot differ: the reference page reads this function.
+// Default returns the configuration of `stagedoor serve` without a file, in which the embedded sandbox answers
+// everything. A setting that is not in a file has the value that stands here. The reference page reads this function,
+// so the documented defaults and those in force cannot differ.
 func Default() *Config {
 	return &Config{
 		Listen:    Strings{"127.0.0.1:8080"},
@@ -327,8 +327,8 @@ func Load(file string, env func(string) (string, bool)) (*Config, error) {
 	return Parse(file, text, env)
 }
 
-// ParseForCatalog is Parse for the command that replaces the list of models on disk: that list is not read, because it
-// may be missing or broken.
+// ParseForCatalog does what Parse does, for the command that replaces the list of models on disk. It does not read that
+// list, because the list may be missing or broken.
 func ParseForCatalog(file string, text []byte, env func(string) (string, bool)) (*Config, error) {
 	return parse(file, text, env, false)
 }
@@ -361,12 +361,12 @@ func (c *Config) Summary() string {
 		cli.Count(len(c.Keys), "key"))
 }
 
-// Parse is Load for a text; file is only named in errors.
+// Parse does what Load does for a text that was read already. file is only named in errors.
 func Parse(file string, text []byte, env func(string) (string, bool)) (*Config, error) {
 	return parse(file, text, env, true)
 }
 
-// parse is Parse. It reads the list of models on disk if readList is set.
+// parse does the work of Parse. It reads the list of models on disk only if readList is set.
 // Providers and models have no default in a file: a file that names none would otherwise serve the
 // simulator in production.
 func parse(file string, text []byte, env func(string) (string, bool), readList bool) (*Config, error) {

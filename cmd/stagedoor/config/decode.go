@@ -207,8 +207,8 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
 // maxHops bounds how many anchors may lead to one another.
 const maxHops = 16
 
-// resolve looks through tags, anchors and aliases. The depth of what aliases
-// unfold to is bounded by the types: none of them contains itself.
+// resolve returns the node behind tags, anchors and aliases. The types bound the depth of a document that uses aliases,
+// because none of them contains itself.
 func (d *decoder) resolve(n ast.Node, path string) (ast.Node, bool) {
 	at := n
 	for range maxHops {
@@ -243,9 +243,9 @@ func (d *decoder) parsed(n ast.Node, s scalar, path string) {
 	}
 }
 
-// text is the text of a string. What YAML takes for something else is no string:
-// a key 0123 or a model 1.10 would mean another thing to the next program that
-// reads the file.
+// text returns the text of a string, or records a mistake and returns false. A value that YAML does not take for a
+// string is a mistake, because a key 0123 or a model 1.10 would mean something else to the next program that reads the
+// file.
 func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	switch t := n.(type) {
 	case *ast.StringNode:
@@ -260,7 +260,7 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	return "", false
 }
 
-// scalarText is the text of a string or a number as it was written.
+// scalarText returns the text of a string or a number as it was written, or false for another value.
 func scalarText(n ast.Node) (string, bool) {
 	switch t := n.(type) {
 	case *ast.StringNode:
@@ -273,7 +273,8 @@ func scalarText(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// pairs are the members of a mapping, which the parser shows in two forms.
+// pairs returns the members of a mapping, which the parser represents in two forms, or records a mistake and returns
+// false.
 func (d *decoder) pairs(n ast.Node, path string) ([]*ast.MappingValueNode, bool) {
 	switch m := n.(type) {
 	case *ast.MappingNode:
@@ -285,8 +286,8 @@ func (d *decoder) pairs(n ast.Node, path string) ([]*ast.MappingValueNode, bool)
 	return nil, false
 }
 
-// name is the name of a member; false: it has none that could be used, or one
-// that was seen.
+// name returns the name of a member. It records a mistake and returns false for a name that cannot be used or that is
+// given twice, and adds the name to seen otherwise.
 func (d *decoder) name(p *ast.MappingValueNode, path string, seen map[string]bool) (string, bool) {
 	if _, merge := p.Key.(*ast.MergeKeyNode); merge {
 		d.fail(p.Key, path, "expected names; merging (<<) is not supported")

@@ -508,9 +508,9 @@ func (e *editor) quotedEnd(at int) int {
 	return len(e.text)
 }
 
-// valueEnd returns the place behind a value that begins at at and is no block.
-// begins is set where a value may begin, because a quote inside a plain word ("don't") opens no
-// quoted text. A # begins a comment only after white space.
+// valueEnd returns the place behind a value that begins at at and is no block: a quoted text, brackets, or a plain text
+// up to the end of its line or, in brackets (flow), up to the next comma or closing bracket. A # begins a comment only
+// after white space.
 func (e *editor) valueEnd(at int, flow bool) int {
 	if at >= len(e.text) {
 		return at
@@ -521,6 +521,7 @@ func (e *editor) valueEnd(at int, flow bool) int {
 	// Brackets are counted, whichever kind they are. Quoted texts and comments are passed over, because they
 	// may contain brackets.
 	case '[', '{':
+		// begins is true where a value may begin, because a quote inside a plain word ("don't") opens no quoted text.
 		depth, begins := 0, true
 		for i := at; i < len(e.text); i++ {
 			switch c := e.text[i]; {
@@ -696,9 +697,9 @@ func (e *editor) entryEnd(s spot) int {
 	return e.lineEnd(max(s.to-1, s.key))
 }
 
-// remove removes a setting with its lines, or out of its brackets with the comma.
-// In brackets the comma goes too: the one behind the member, or, for the last member, the one
-// before it.
+// remove removes a setting with its lines. In brackets it takes a comma with it: the one behind the member, or, for the
+// last member, the one before it. It returns errShared for a setting that belongs to an anchor, and for one whose key
+// is not the first text on its line.
 func (e *editor) remove(path []string) error {
 	found, err := e.find(path)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxSecret bounds the file of a secret: a key is a line, not a disk.
+// maxSecret bounds the file of a secret, in bytes. A secret is a line, so a larger file is a mistake.
 const maxSecret = 64 << 10
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // expand fills in ${NAME} from the environment and, for secrets, file:PATH.
-// What is filled in is not looked at again: a secret may contain either.
+// What is filled in is not expanded again, because a secret may contain either.
 func (d *decoder) expand(n ast.Node, path, text string, secret bool) string {
 	whole := d.variables(n, path, text, secret)
 	if !secret || !strings.HasPrefix(text, "file:") {

@@ -15,7 +15,7 @@ type Issue struct {
 	Message      string // what is wrong and what was expected
 }
 
-// String is in the form editors can jump to.
+// String returns the mistake after its file, line and column, in the form that editors can jump to.
 func (i Issue) String() string {
 	where := i.File + ": "
 	if i.Line > 0 {
@@ -30,7 +30,7 @@ func (i Issue) String() string {
 // Issues are all mistakes of a file, in its order.
 type Issues []Issue
 
-// Error is one line for each.
+// Error returns one line for each mistake.
 func (is Issues) Error() string {
 	lines := make([]string, len(is))
 	for i, issue := range is {

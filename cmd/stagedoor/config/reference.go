@@ -142,7 +142,7 @@ func described(f reflect.StructField, path string, v reflect.Value) (meaning, st
 	return meaning, written(v)
 }
 
-// written is a default as the file would have it.
+// written returns a default as the file would have it, or "none".
 func written(v reflect.Value) string {
 	if d, ok := v.Interface().(Duration); ok {
 		return duration(time.Duration(d))
@@ -256,7 +256,7 @@ func anchor(heading string) string {
 	return strings.ToLower(strings.NewReplacer(".", "", "[", "", "]", "").Replace(heading))
 }
 
-// escaped is a text in a cell of a table.
+// escaped returns a text as it is written in a cell of a Markdown table.
 func escaped(s string) string {
 	return strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;").Replace(s)
 }

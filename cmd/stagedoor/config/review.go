@@ -254,7 +254,8 @@ func HideSecret(secret string) string {
 	return "…" + strings.ToValidUTF8(secret[len(secret)-shown:], "")
 }
 
-// maxDiff bounds the lines that are compared one by one, and around what is shown around a change.
+// maxDiff bounds the lines that are compared one by one. around is the number of unchanged lines that are shown before
+// and after a change.
 const (
 	maxDiff = 1500
 	around  = 2
@@ -345,7 +346,8 @@ func withoutComment(line string) string {
 	return line
 }
 
-// shortened leaves out the unchanged lines that are not near a changed one.
+// shortened leaves out the unchanged lines that are not near a changed one. A line with the sign … stands for those
+// between two changes.
 func shortened(all []settings.Line) (out []settings.Line) {
 	for i, l := range all {
 		near := slices.ContainsFunc(all[max(i-around, 0):min(i+around+1, len(all))],

@@ -107,7 +107,7 @@ func openToAll(issuer string) bool {
 		"appleid.apple.com"}, u.Hostname())
 }
 
-// Clients are the providers as package idp takes them.
+// Clients returns the OpenID providers of the file as values for package idp.
 func (s *SignIn) Clients() []idp.Provider {
 	var all []idp.Provider
 	for _, e := range s.Providers {

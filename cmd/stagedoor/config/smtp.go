@@ -48,7 +48,8 @@ func (s *SMTP) check(d *decoder) {
 	}
 }
 
-// Server is the mail server as package mailer takes it.
+// Server returns the mail server as a value for package mailer. The port is the usual one of the kind of TLS if the
+// file has none.
 func (s *SMTP) Server() mailer.Server {
 	port := s.Port
 	switch {

@@ -55,7 +55,7 @@ var (
 	defaultLedger  = Ledger{Keep: Duration(90 * 24 * time.Hour)}
 )
 
-// Bounds: a copy reads the whole store, and a month's bill needs its receipts.
+// The bounds of the settings. A copy reads the whole store, so copies are not made more often than each minute.
 const (
 	minBackupEvery   = Duration(time.Minute)
 	maxBackupKeep    = 10_000

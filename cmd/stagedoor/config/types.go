@@ -86,7 +86,7 @@ func (h *HedgeAfter) expected() string { return "p95, or a duration such as 3s" 
 // it is ***. file:PATH in the configuration reads it from a file.
 type Secret string
 
-// Reveal is the secret itself.
+// Reveal returns the secret itself.
 func (s Secret) Reveal() string { return string(s) }
 
 const hidden = "***"

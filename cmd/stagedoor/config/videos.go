@@ -13,8 +13,8 @@ type Videos struct {
 var defaultVideos = Videos{Deadline: Duration(30 * time.Minute), Keep: Duration(30 * 24 * time.Hour),
 	Wait: Duration(15 * time.Second), Most: 4096}
 
-// Bounds: no upload is kept for longer than a day, and every job under way is in
-// memory.
+// The bounds of the settings. No upload is kept for longer than a day, which bounds the deadline, and every job under
+// way is in memory, which bounds their number.
 const (
 	minVideoDeadline = Duration(10 * time.Second)
 	maxVideoDeadline = Duration(24 * time.Hour)

@@ -34,7 +34,7 @@ type Alerts struct {
 	Allow  Strings `yaml:"allow_networks" doc:"private networks in which the endpoint may be, for example 10.1.0.0/16"`
 }
 
-// Recipients says where alerts go, for a page, or is "" if there are none.
+// Recipients returns the host and the mail address to which alerts go, for a page, or "" if there are none.
 func (a *Alerts) Recipients() string {
 	var all []string
 	if u := webAddress(a.URL.Reveal()); u != nil {
@@ -46,7 +46,8 @@ func (a *Alerts) Recipients() string {
 	return strings.Join(all, " and ")
 }
 
-// endpoints returns where alerts go. Their ids stay the same as long as the addresses do.
+// endpoints returns the endpoints to which alerts are sent: the server, the person, both or none. Their ids stay the
+// same as long as the addresses do.
 func (a *Alerts) endpoints() (all []webhook.Endpoint) {
 	for _, to := range []Secret{a.URL, Secret(a.Mail)} {
 		if to != "" {
@@ -90,7 +91,7 @@ func (c *Config) checkAlerts(d *decoder) {
 	checkNetworks(d, "alerts.allow_networks", a.Allow)
 }
 
-// Endpoints are the webhooks and the alerts as their sender takes them.
+// Endpoints returns the endpoints of the webhooks and of the alerts, for the sender of events.
 func (c *Config) Endpoints() []webhook.Endpoint {
 	var out []webhook.Endpoint
 	for _, w := range c.Webhooks {
@@ -99,7 +100,7 @@ func (c *Config) Endpoints() []webhook.Endpoint {
 	return append(out, c.Alerts.endpoints()...)
 }
 
-// endpoint returns the webhook as its sender takes it.
+// endpoint returns the endpoint of the webhook, for the sender of events.
 func (w *Webhook) endpoint() webhook.Endpoint {
 	key, _ := webhook.ParseSecret(w.Secret.Reveal()) // checked when the file was read
 	networks, _ := identity.ParseNetworks(w.Allow)
@@ -107,7 +108,7 @@ func (w *Webhook) endpoint() webhook.Endpoint {
 		Key: key, Allow: networks}
 }
 
-// Subscriptions are the webhooks as the state takes them.
+// Subscriptions returns the webhooks for the state, which stores a delivery for each of them that wants an event.
 func (c *Config) Subscriptions() []work.Webhook {
 	var out []work.Webhook
 	for _, e := range c.Endpoints() {
@@ -127,9 +128,8 @@ func (w *Webhook) owner() state.Owner {
 	return ""
 }
 
-// id stays the same as long as address and owner do, so that events that wait for
-// delivery keep their webhook over restarts, changed secrets and changes of its place
-// in the file.
+// id returns an id that is derived from the address and the owner alone. Events that wait for delivery therefore keep
+// their webhook over restarts, changed secrets and changes of its place in the file.
 func (w *Webhook) id() string {
 	sum := sha256.Sum256([]byte(string(w.owner()) + "\n" + w.URL.Reveal()))
 	return "wh_" + hex.EncodeToString(sum[:8])
