@@ -111,7 +111,8 @@ func (f *Flags) OpenMembers(ctx context.Context) (*postgres.Members, error) {
 	return members, nil
 }
 
-// FilesPath is Path for commands that work on the files of a store. It fails where the state is in a database.
+// FilesPath returns the data directory, as Path does, for commands that work on the files of a store. It returns an
+// error if the state is in a database.
 func (f *Flags) FilesPath() (string, error) {
 	cluster, err := f.commandNode()
 	if err == nil && cluster.Store != "" {

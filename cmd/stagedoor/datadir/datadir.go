@@ -57,7 +57,8 @@ func AddFlags(c *cobra.Command, a *cli.App) *Flags {
 }
 
 // Path returns the data directory that the flags or the configuration file name, or the default one. It need not exist.
-// It returns an error if it is the default one, no gateway runs on it, and one runs elsewhere on this machine.
+// It returns an error if it is the default one, no gateway runs on it, and one runs elsewhere on this machine. It also
+// returns an error for "memory", which has no directory that a command could change.
 func (f *Flags) Path() (string, error) {
 	data := f.data
 	switch {
@@ -146,7 +147,8 @@ func (f *Flags) Use(running func(*admin.Client) error, stopped func(*state.State
 	return errors.Join(err, store.Close())
 }
 
-// AsCommand returns a context whose changes are recorded under a command that works on the data directory itself.
+// AsCommand returns a context for changes that a command makes to the data directory while no gateway runs. The log of
+// changes then names the command as the actor.
 func AsCommand(ctx context.Context) context.Context {
 	return state.WithActor(ctx, state.Actor{Kind: state.ActorCommand, Via: auth.ViaCommand})
 }

@@ -188,7 +188,7 @@ func (f *Flags) rejectOther(data string) error {
 	return errors.New(text.String())
 }
 
-// reach says how a command reaches the gateway.
+// reach returns a text that says how a command reaches the gateway.
 func (r *Running) reach() string {
 	if r.Data == "memory" {
 		return "its state is in memory: commands cannot reach it"
