@@ -21,7 +21,7 @@ const (
 	leastFree  = 64 << 20
 )
 
-// directory looks at the data directory, without locking its store.
+// directory checks the data directory, without locking its store.
 func directory(data string, running bool) []Check {
 	const name = "data directory"
 	if data == "memory" {
@@ -44,7 +44,7 @@ func directory(data string, running bool) []Check {
 	return []Check{access(data, info), owner(data, info, os.Geteuid()), free(data), store(data, running)}
 }
 
-// parent looks at a directory that will be made by the first start.
+// parent checks the directory in which the first start will make the data directory.
 func parent(data string) Check {
 	above := filepath.Dir(filepath.Clean(data))
 	for { // the start makes all that are missing
@@ -62,7 +62,7 @@ func parent(data string) Check {
 	return Check{"data directory", OK, data + " will be made by the first start", ""}
 }
 
-// access looks whether the process can write the directory and whether others can enter it.
+// access checks whether the process can write the directory and whether other users can enter it.
 func access(data string, info fs.FileInfo) Check {
 	const name = "data directory"
 	if err := writable(data); err != nil {
@@ -132,7 +132,7 @@ func writable(dir string) error {
 	return syscall.Access(dir, writeAndSearch)
 }
 
-// free looks at the space that is left on the disk of the directory for a user other than root.
+// free checks the space that is left on the disk of the directory for a user other than root.
 func free(data string) Check {
 	const name, advice = "free space", "make room: without any, writes are refused until there is some"
 	var st syscall.Statfs_t

@@ -1,8 +1,7 @@
-// Package doctor looks whether a gateway can run here and reach its providers:
-// the data directory, the limits of the system, the addresses, the certificate,
-// the clock, and each provider with each of its keys, by requests that cost
-// nothing. It changes nothing, and what it finds has no secret in it. Mistakes in
-// the configuration file are package config's to find.
+// Package doctor checks whether a gateway can run here and reach its providers. It checks the data directory, the
+// limits of the system, the addresses, the certificate, the clock, and each provider with each of its keys, by requests
+// that cost nothing. It changes nothing, and its results contain no secret. It does not look for mistakes in the
+// configuration file, which package config finds.
 //
 // # Adding a check
 //
@@ -28,7 +27,7 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 )
 
-// Status tells the result of a check.
+// Status is the result of a check.
 type Status string
 
 // The statuses. A gateway with a warning runs; with a failure it does not, or not
@@ -67,7 +66,7 @@ type Options struct {
 	Memory int64
 }
 
-// Examine looks at everything.
+// Examine makes all checks and returns their results.
 func Examine(ctx context.Context, o Options) Report {
 	var r Report
 	r.add(Check{"configuration", OK, o.Config.Summary(), ""})

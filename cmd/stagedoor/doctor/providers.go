@@ -29,7 +29,8 @@ const (
 // date pairs the time of a provider's clock with that of ours at the same moment.
 type date struct{ theirs, ours time.Time }
 
-// providers asks each of them, with each of its keys.
+// providers checks each provider with each of its keys, atOnce providers at a time. It also returns the times that
+// their replies had, for clock.
 func providers(ctx context.Context, specs []catalog.Provider) ([]Check, []date) {
 	checks, dates := make([][]Check, len(specs)), make([][]date, len(specs))
 	p := pool.New().WithMaxGoroutines(atOnce)
@@ -126,7 +127,7 @@ func ask(ctx context.Context, spec *catalog.Provider, key string) (Check, *date)
 	return judge(reply.Status, probe.Path != "" && key != "", took), at
 }
 
-// judge says what a status tells of a provider and a key.
+// judge returns the result of a check of a provider and its key that was answered with this status.
 func judge(status int, keyed bool, took time.Duration) Check {
 	answer := fmt.Sprintf("answered %d within %s", status, took.Round(time.Millisecond))
 	switch {

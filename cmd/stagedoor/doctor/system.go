@@ -23,7 +23,7 @@ const spareFiles = 64
 // enoughBacklog counts the connections that should be able to wait in the kernel.
 const enoughBacklog = 1024
 
-// system looks at what the system gives a process.
+// system checks the resources that the system gives the process.
 func system(c *config.Config) []Check {
 	return []Check{
 		{"processors", OK, strconv.Itoa(runtime.GOMAXPROCS(0)), ""},
@@ -82,7 +82,7 @@ func memory(most, bodies int64) Check {
 	return Check{name, OK, detail, ""}
 }
 
-// backlog looks at the connections that may wait in the kernel until the gateway accepts them.
+// backlog checks how many connections may wait in the kernel until the gateway accepts them.
 func backlog(file string) Check {
 	const name = "waiting connections"
 	text, err := os.ReadFile(file)
@@ -99,7 +99,7 @@ func backlog(file string) Check {
 	return Check{name, OK, strings.TrimSpace(string(text)), ""}
 }
 
-// addresses looks whether they can be listened on.
+// addresses checks whether the process can listen on the configured addresses.
 func addresses(ctx context.Context, listen []string, running bool) []Check {
 	var out []Check
 	for _, a := range listen {
@@ -129,7 +129,7 @@ func addresses(ctx context.Context, listen []string, running bool) []Check {
 	return out
 }
 
-// plain is an error without the addresses that net puts around it.
+// plain returns the text of an error without the addresses that net puts around it.
 func plain(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
