@@ -118,7 +118,7 @@ func (r *row) record(id, entry []byte, k *kindNames) (rec requestlog.Record) {
 	return rec
 }
 
-// measure gives a record the time and the amounts of a row.
+// measure sets the time and the amounts of rec to those of the row.
 func (r *row) measure(rec *requestlog.Record) {
 	us := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 	rec.Cost, rec.Took, rec.First, rec.Queued = r.amounts[0], us(r.amounts[1]), us(r.amounts[2]), us(r.amounts[3])

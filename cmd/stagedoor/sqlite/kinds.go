@@ -82,6 +82,7 @@ func findKind(ctx context.Context, tx *sql.Tx, r *requestlog.Record) (k knownKin
 	return k, len(names), err
 }
 
+// addKind adds the kind of a record to the file and to the full-text index, and returns its number.
 func addKind(ctx context.Context, tx *sql.Tx, r *requestlog.Record, used int64, hash, names []byte) (int64, error) {
 	result, err := tx.ExecContext(ctx, "INSERT INTO kinds (hash, used, owner, names) VALUES (?, ?, ?, ?)", hash, used,
 		r.Owner, names)

@@ -75,7 +75,7 @@ func (l *Log) remove(ctx context.Context, before int64) (more bool, err error) {
 		if last != 0 {
 			end = last + 1
 		}
-		if err := l.sum(ctx, tx, end); err != nil {
+		if err := l.addToSums(ctx, tx, end); err != nil {
 			return err
 		}
 		if last != 0 {

@@ -138,7 +138,8 @@ var (
 	errNoRoom = errors.New("too little disk space for the log of requests")
 )
 
-// ensureOpen opens the file if it is not open.
+// ensureOpen opens the file if it is not open, and replaces it if it is broken. After a failure it returns the same
+// error for openAgain, and then tries again.
 func (l *Log) ensureOpen() error {
 	l.mu.RLock()
 	open := l.write != nil
@@ -166,6 +167,8 @@ func (l *Log) ensureOpen() error {
 // errVersion is the error of a file that another version of the program wrote.
 var errVersion = errors.New("the file is of another version")
 
+// open opens the file and makes its tables if it is new. It returns errVersion for a file of another version that
+// cannot be read. l.mu is held for writing.
 func (l *Log) open() (err error) {
 	l.forget()
 	l.unsummed = sumEvery // an earlier process may have left some
@@ -293,6 +296,8 @@ func (l *Log) use(do func() error) error {
 	return err
 }
 
+// run calls do while the file cannot be closed or replaced, and returns the file's connection, by which use finds out
+// whether another goroutine has replaced the file meanwhile.
 func (l *Log) run(do func() error) (used *sql.DB, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -328,7 +333,7 @@ func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 	return err
 }
 
-// change runs one transaction. If it fails, it may have been undone, so nothing is known of the file any more.
+// change runs one transaction. If it fails, it may have been undone, so change forgets what was known of the file.
 func (l *Log) change(ctx context.Context, do func(tx *sql.Tx) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -348,6 +353,8 @@ func (l *Log) change(ctx context.Context, do func(tx *sql.Tx) error) (err error)
 // forget forgets which kinds and which block are in the file, and what of it is to be summed up.
 func (l *Log) forget() { l.kinds, l.filling, l.toSum = knownKinds{}, block{}, nil }
 
+// insert adds records to the block that is being filled, and writes that block anew. When enough blocks are full, it
+// adds their records to the sums.
 func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Record) error {
 	requestlog.SetPlaces(records, &l.counter)
 	b := &l.filling
@@ -386,5 +393,5 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 	if l.unsummed++; l.unsummed < sumEvery {
 		return nil
 	}
-	return l.sum(uncancelled, tx, math.MaxInt64)
+	return l.addToSums(uncancelled, tx, math.MaxInt64)
 }

@@ -36,6 +36,7 @@ type sumOf struct {
 	requests int64
 }
 
+// add counts a record and adds its amounts to the sum of its kind and minute.
 func (t toSum) add(r *row) {
 	of := alike{r.kind, minuteOf(r.at)}
 	sum := t[of]
@@ -63,7 +64,7 @@ func unsummed(ctx context.Context, from reader) (toSum, error) {
 	return all, err
 }
 
-// sums returns the sums, whose names are in the file.
+// sums returns t as the sums that readers get, with the names of the kinds from the file.
 func (t toSum) sums(ctx context.Context, from reader) (requestlog.Sums, error) {
 	sums := requestlog.NewSums()
 	if len(t) == 0 {
@@ -87,7 +88,7 @@ func unsummedSums(ctx context.Context, from reader) (requestlog.Sums, error) {
 	return all.sums(ctx, from)
 }
 
-// kindsOf returns a record with the names of each kind.
+// kindsOf returns, for each kind of the sums, a record that has only the names that all records of the kind share.
 func kindsOf(ctx context.Context, from reader, of toSum) (map[int64]requestlog.Record, error) {
 	var kinds []int64
 	for each := range of {
@@ -130,9 +131,10 @@ func scan(ctx context.Context, from reader, query string, args, to []any, each f
 	return rows.Err()
 }
 
-// sum adds the records that are not in the tables of sums to them if one of these records may have begun before a
-// place.
-func (l *Log) sum(ctx context.Context, tx *sql.Tx, before int64) error {
+// addToSums adds all records that are not yet in the tables of sums to these tables, and marks their blocks as summed.
+// It does nothing if none of these records began before a place (requestlog.TimeOf), so that pruning can call it before
+// it removes records, and a full batch can call it with the largest place.
+func (l *Log) addToSums(ctx context.Context, tx *sql.Tx, before int64) error {
 	var any bool
 	const some = "SELECT EXISTS (SELECT 1 FROM blocks WHERE summed = 0 AND first < ?)"
 	if err := tx.QueryRowContext(ctx, some, before).Scan(&any); err != nil || !any {
