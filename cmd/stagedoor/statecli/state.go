@@ -373,7 +373,8 @@ func importInto(ctx context.Context, data string, in io.Reader) (journal.Header,
 	return journal.Import(ctx, data, in, storeCheck(ctx))
 }
 
-// importShared is importInto for the database of a cluster, which must not have any records.
+// importShared imports into the database of a cluster, which must not have any records. It does what importInto does
+// for a data directory.
 func importShared(ctx context.Context, store journal.Store, in io.Reader) (h journal.Header, err error) {
 	// A database has no file that appears when it is whole. It is therefore refused if it has any record, and the
 	// error after a failed import says how to empty it.
