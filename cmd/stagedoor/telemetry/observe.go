@@ -132,7 +132,8 @@ var figures = []struct {
 	{"stagedoor.telemetry.spans", counter, "{span}", "Spans, by what became of them."},
 }
 
-// Observe adds what is measured at the moment of asking.
+// Observe registers the instruments whose values are read from s at each collection. It does nothing if there are no
+// metrics.
 func (t *Telemetry) Observe(s Sources) error {
 	if t.metrics == nil {
 		return nil
@@ -311,7 +312,7 @@ func (s observation) journal(stats state.Stats) {
 	}
 }
 
-// flag is 1 for true.
+// flag returns 1 for true and 0 for false, as the value of a metric.
 func flag(set bool) int64 {
 	if set {
 		return 1
