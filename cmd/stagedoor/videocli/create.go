@@ -87,7 +87,7 @@ func (a app) remixCommand(r *gateway) *cobra.Command {
 func (a app) startJob(ctx context.Context, r *gateway, f *createOptions,
 	make func(context.Context, *videoclient.Client) (*videoclient.Job, error)) error {
 	if f.download != "" { // check before the job costs money
-		if err := videoclient.Vacant(f.download, f.replace); err != nil {
+		if err := videoclient.CheckDestination(f.download, f.replace); err != nil {
 			return err
 		}
 	}

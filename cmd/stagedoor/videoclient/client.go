@@ -24,8 +24,8 @@ type Client struct {
 	Waits func(cause error, wait time.Duration)
 }
 
-// How long a gateway may take. There is no bound on a whole reply: a stream of
-// events lasts as long as its job, a download as long as its line is slow.
+// The times in which a gateway must be reached and begin its reply. A whole reply has no bound, because a stream of
+// events lasts as long as its job, and a download as long as its connection needs.
 const (
 	dialTimeout  = 10 * time.Second
 	replyTimeout = 2 * time.Minute
@@ -50,12 +50,12 @@ func New(address, key string) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
-// Error is a refusal in the gateway's words.
+// Error is a reply of the gateway that reports an error.
 type Error struct {
 	Status  int
 	Code    string
 	Message string
-	// RetryAfter is the wait that the gateway asks for; 0: it named none.
+	// RetryAfter is the wait that the gateway asks for, or 0 if it asks for none.
 	RetryAfter time.Duration
 }
 
@@ -67,20 +67,20 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// passing tells whether the same request may succeed later.
+// passing reports whether the same request may succeed later.
 func (e *Error) passing() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout ||
 		e.Status >= 500 && e.Status != http.StatusNotImplemented
 }
 
-// body can be sent several times, once per try; nil: no body.
+// body is the body of a request. It is kept in memory, so that each attempt can send it. A nil body is none.
 type body struct {
 	media string
 	data  []byte
 }
 
-// call asks once. The reply's body must be closed; replies of 400 and more are an
-// *Error.
+// call sends one request and returns the reply, whose body the caller closes. A reply of 300 and more is an *Error,
+// except 416 (the requested range is not there), which downloads need.
 func (c *Client) call(ctx context.Context, method, path string, b *body, header http.Header) (*http.Response, error) {
 	var content io.Reader
 	if b != nil {
@@ -110,7 +110,7 @@ func (c *Client) call(ctx context.Context, method, path string, b *body, header 
 	return nil, refusal(res)
 }
 
-// plain takes the address off an error: it is the one that was typed.
+// plain returns an error without the address that was called, which the user typed and knows.
 func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -178,5 +178,5 @@ func (c *Client) documentOnce(ctx context.Context, method, path string, b *body,
 	return nil
 }
 
-// errForeign: who answers is no gateway.
+// errForeign is the error for a reply that cannot be a gateway's.
 var errForeign = errors.New("what answers at this address is no gateway, or one of another version")

@@ -1,15 +1,18 @@
-// Package videoclient is the commands' side of video jobs: it asks a gateway over
-// its public API, like any other client, and goes on after a connection was lost.
-// A creation is sent again under the key it was sent with, an observation is
-// taken up where it broke off, a download goes on at the byte it has come to.
+// Package videoclient creates, watches and downloads video jobs for the commands. It calls a gateway over its public
+// API, like any other client, and goes on after a connection was lost. It sends a creation again with the same
+// idempotency key, and continues a watch and a download where they stopped.
 //
-// It prints nothing and knows no terminal.
+// It prints nothing and does not know terminals.
 //
 // # Usage
 //
 // New returns a Client for an address and a key. Create and Remix begin a job, Watch calls a function for each state
 // of it until it has ended, and Download saves its content. Waits, if set, is called before each pause, so that a
 // person can see why nothing moves.
+//
+// # Concurrency
+//
+// A Client may be used by several goroutines. Waits must then be safe for concurrent use, too.
 //
 // # Errors
 //

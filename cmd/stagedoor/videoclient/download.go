@@ -13,35 +13,35 @@ import (
 	"strings"
 )
 
-// Download is a file on its way.
+// Download describes the content of a job to download, and the file to save it in.
 type Download struct {
 	ID string
 	// Variant is video, thumbnail or spritesheet; "": video.
 	Variant string
-	// Path names the file. It appears when it is whole, not before.
+	// Path names the file, which appears only when it is complete.
 	Path string
-	// Replace lets it take the place of a file that is there.
+	// Replace allows the download to replace an existing file.
 	Replace bool
 	// Moved, if not nil, is called with the bytes received and the total, which is -1
 	// if it is unknown.
 	Moved func(done, total int64)
 }
 
-// ErrExists: there is a file already.
+// ErrExists says that the file of a download exists already.
 var ErrExists = errors.New("there is such a file already")
 
-// errChanged: the content is another one than at the beginning.
+// errChanged says that the content is no longer the one with which the download began.
 var errChanged = errors.New("the content has changed during the download")
 
-// Download fetches the content of a completed job. A line that breaks is taken up where it broke, if the gateway can do
-// that, else from the front. It tells the number of bytes. The content is written beside the destination and renamed
-// when it is complete, so that a file of that name is always whole. The error is ErrExists if there is one already and
-// it is not to be replaced.
+// Download saves the content of a completed job in a file and returns the number of bytes received. If the connection
+// breaks, it goes on where it stopped, or from the beginning if the gateway cannot send a part. The content is written
+// beside the destination and renamed when it is complete, so that a file of that name is always complete. The error is
+// ErrExists if there is such a file already and d.Replace is not set.
 func (c *Client) Download(ctx context.Context, d Download) (int64, error) {
-	if err := Vacant(d.Path, d.Replace); err != nil {
+	if err := CheckDestination(d.Path, d.Replace); err != nil {
 		return 0, err
 	}
-	// Beside the destination, so that it can be renamed.
+	// The file is made beside the destination, so that it can be renamed.
 	f, err := os.CreateTemp(filepath.Dir(d.Path), "."+filepath.Base(d.Path)+".part-*")
 	if err != nil {
 		return 0, err
@@ -61,8 +61,9 @@ func (c *Client) Download(ctx context.Context, d Download) (int64, error) {
 	return t.done, t.publish()
 }
 
-// Vacant is an error unless a download may put its file at path.
-func Vacant(path string, replace bool) error {
+// CheckDestination returns an error unless a download may put its file at path. The error is ErrExists for a file that
+// exists and must not be replaced.
+func CheckDestination(path string, replace bool) error {
 	info, err := os.Lstat(path)
 	switch {
 	case err == nil && (info.IsDir() || !replace):
@@ -85,8 +86,8 @@ type transfer struct {
 	pause  pause
 }
 
-// publish puts the file where it was wanted. A link, unlike a renaming, does not
-// replace what came there meanwhile.
+// publish gives the complete file its name. Unless it may replace a file, it makes a link, which, unlike a rename, does
+// not replace a file that was made there meanwhile.
 func (t *transfer) publish() error {
 	if t.Replace {
 		return os.Rename(t.file.Name(), t.Path)
@@ -106,7 +107,7 @@ func (t *transfer) publish() error {
 func (t *transfer) run(ctx context.Context) error {
 	for {
 		before := t.done
-		err := t.once(ctx)
+		err := t.fetch(ctx)
 		switch {
 		case err == nil:
 			return nil
@@ -124,8 +125,8 @@ func (t *transfer) run(ctx context.Context) error {
 	}
 }
 
-// once fetches over one connection what is missing.
-func (t *transfer) once(ctx context.Context) error {
+// fetch downloads the missing part of the file over one connection.
+func (t *transfer) fetch(ctx context.Context) error {
 	res, err := t.client.call(ctx, http.MethodGet, t.address(), nil, t.header())
 	if err != nil {
 		return err
@@ -165,7 +166,8 @@ func (t *transfer) header() http.Header {
 	return h
 }
 
-// accept sees what a reply brings: the rest, or all of it again.
+// accept prepares the transfer for the body of a reply, which is either the missing part or the whole content. For the
+// whole content it empties the file. It returns errChanged if the part does not belong to what was received before.
 func (t *transfer) accept(res *http.Response) error {
 	tag := res.Header.Get("ETag")
 	if strings.HasPrefix(tag, "W/") {
@@ -192,7 +194,7 @@ func (t *transfer) accept(res *http.Response) error {
 	return nil
 }
 
-// readContentRange reads "bytes FROM-TO/TOTAL"; total is -1 if it is "*".
+// readContentRange parses "bytes FROM-TO/TOTAL". total is -1 if it is "*".
 func readContentRange(text string) (from, total int64, ok bool) {
 	text, ok = strings.CutPrefix(text, "bytes ")
 	span, all, cut := strings.Cut(text, "/")
@@ -208,7 +210,7 @@ func readContentRange(text string) (from, total int64, ok bool) {
 	return from, total, err == nil && total > from
 }
 
-// copy writes what arrives to the file. An error of the file is fatal, one of the network is not.
+// copy writes the body of a reply to the file. An error of the file is fatal, and an error of the network is not.
 func (t *transfer) copy(r io.Reader) error {
 	buf := make([]byte, 64<<10)
 	for {
@@ -231,7 +233,7 @@ func (t *transfer) copy(r io.Reader) error {
 	}
 }
 
-// fatal is a failure of this machine: another connection does not help.
+// fatal wraps an error of this machine, so that run does not try again over another connection.
 type fatal struct{ error }
 
 // Unwrap lets callers find the cause.

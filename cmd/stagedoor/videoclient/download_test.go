@@ -104,7 +104,7 @@ func TestADownloadReplacesNothingUnasked(t *testing.T) {
 		t.Errorf("%d bytes are there", len(got))
 	}
 	for _, bad := range []string{filepath.Dir(path), filepath.Join(path, "below"), filepath.Join(filepath.Dir(path), "none", "a.mp4")} {
-		if err := videoclient.Vacant(bad, true); err == nil {
+		if err := videoclient.CheckDestination(bad, true); err == nil {
 			t.Errorf("%s is vacant", bad)
 		}
 	}

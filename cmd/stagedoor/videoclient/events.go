@@ -19,12 +19,12 @@ const silence = 45 * time.Second
 
 var errSilent = errors.New("the gateway has fallen silent")
 
-// Watch calls fn with the job as it stands and at every change, until it has
-// ended. A line that breaks is taken up again. fn is called by this goroutine.
+// Watch calls fn with the job as it is now and at every change, until the job has ended. If a connection breaks, it
+// opens another one and continues there. fn is called by this goroutine.
 func (c *Client) Watch(ctx context.Context, id string, fn func(*Job)) error {
 	w := watch{client: c, id: id, fn: fn, pause: pause{first: c.pace}}
 	for {
-		err := w.once(ctx)
+		err := w.connect(ctx)
 		switch {
 		case w.ended:
 			return nil
@@ -39,7 +39,7 @@ func (c *Client) Watch(ctx context.Context, id string, fn func(*Job)) error {
 	}
 }
 
-// watch is one observation over any number of connections.
+// watch is the state of one call of Watch, over all its connections.
 type watch struct {
 	client *Client
 	id     string
@@ -49,8 +49,9 @@ type watch struct {
 	ended  bool
 }
 
-// once watches over one connection.
-func (w *watch) once(ctx context.Context) error {
+// connect opens one connection on which the gateway sends the events of the job, and handles them until it ends. If the
+// job has ended, w.ended is set. Otherwise the error says whether Watch may connect again (passing).
+func (w *watch) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	header := http.Header{"Accept": {"text/event-stream"}}
@@ -74,7 +75,8 @@ func (w *watch) once(ctx context.Context) error {
 	return io.ErrUnexpectedEOF // streams end with their job
 }
 
-// listen reads events until take has enough, the line ends or it falls silent.
+// listen passes the events of a stream to take until take returns an error or the stream ends. It returns errSilent if
+// the gateway sends nothing for too long.
 func listen(ctx context.Context, body io.ReadCloser, take func(event) error) error {
 	var silent atomic.Bool
 	timer := time.AfterFunc(silence, func() {
@@ -89,7 +91,8 @@ func listen(ctx context.Context, body io.ReadCloser, take func(event) error) err
 	return err
 }
 
-// late asks for a job whose last event was sent before the connection broke.
+// late gets the job and passes it to fn. connect calls it if the gateway has no further events, because the last one
+// was sent before an earlier connection broke.
 func (w *watch) late(ctx context.Context) error {
 	job, err := w.client.Get(ctx, w.id)
 	if err != nil {
@@ -100,7 +103,8 @@ func (w *watch) late(ctx context.Context) error {
 	return io.ErrUnexpectedEOF
 }
 
-// take is one event. Its data is the job, or holds it.
+// take handles one event and reports the state of the job in it. The data of an event is the job itself or an object
+// with the job. take returns an error if the job was deleted.
 func (w *watch) take(e event) error {
 	var doc struct {
 		Job
@@ -141,8 +145,8 @@ type event struct {
 // most 32,000 characters.
 const maxLine = 1 << 20
 
-// readEvents reads a stream to its end, or until take has enough and says so by
-// an error. alive is called at each line, comments too.
+// readEvents reads a stream to its end, or until take returns an error. It calls alive at each line, also at those that
+// are comments.
 func readEvents(r io.Reader, alive func(), take func(event) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 4<<10), maxLine)
@@ -167,7 +171,7 @@ func readEvents(r io.Reader, alive func(), take func(event) error) error {
 	return lines.Err()
 }
 
-// line is a field of the event, or a comment.
+// line adds a line of the stream to the event. The line is a field or a comment.
 func (e *event) line(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Job is a video job as the gateway tells it.
+// Job is a video job as the gateway's API returns it.
 type Job struct {
 	ID          string  `json:"id"`
 	Object      string  `json:"object"`
@@ -57,7 +57,7 @@ func (j *Job) Took(now time.Time) time.Duration {
 	return time.Duration(max(end-j.CreatedAt, 0)) * time.Second
 }
 
-// Text is the prompt, "" if there is none.
+// Text returns the prompt, or "" if there is none.
 func (j *Job) Text() string {
 	if j.Prompt == nil {
 		return ""
@@ -104,7 +104,7 @@ func (c *Client) begin(ctx context.Context, path string, b *body) (*Job, error) 
 // path returns the path of a job.
 func path(id string) string { return "/v1/videos/" + url.PathEscape(id) }
 
-// body is JSON, or multipart with a picture.
+// body returns the body of a creation. It is a multipart form if there is a reference picture, and JSON otherwise.
 func (w *VideoOptions) body() (*body, error) {
 	fields := [][2]string{{"prompt", w.Prompt}, {"model", w.Model}, {"size", w.Size}, {"seconds", w.Seconds}}
 	if w.Reference != "" {
@@ -162,7 +162,7 @@ func (w *VideoOptions) multipart(fields [][2]string) (*body, error) {
 	return &body{m.FormDataContentType(), buf.Bytes()}, nil
 }
 
-// Get asks how a job stands.
+// Get returns the job in its present state.
 func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
 	var j Job
 	err := c.document(ctx, http.MethodGet, path(id), nil, nil, &j)
@@ -180,7 +180,7 @@ type Page struct {
 	HasMore bool    `json:"has_more"`
 }
 
-// Which says which page of which list.
+// Which selects a page of the list of jobs, for List.
 type Which struct {
 	Limit int
 	After string
@@ -204,7 +204,8 @@ func (c *Client) List(ctx context.Context, w Which) (*Page, error) {
 	return &p, err
 }
 
-// Unfinished lists the jobs that have not ended, of the newest that one looks at.
+// Unfinished returns the jobs that have not ended, of the newest 1000. Older ones are not looked at, because each
+// hundred of jobs takes a request.
 func (c *Client) Unfinished(ctx context.Context) ([]Job, error) {
 	var found []Job
 	which := Which{Limit: 100}

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// tries limits the attempts of a request that changes something. An observation goes on
-// until its user ends it.
+// tries limits the attempts of a request that changes something. Watch goes on until its caller ends it.
 const tries = 5
 
 const (
@@ -16,18 +15,19 @@ const (
 	longPause  = 15 * time.Second
 )
 
-// pause spaces attempts: each waits twice as long as the one before, and a random
-// part of it, so that all who lost a gateway do not come back at once.
+// pause computes the waits between the attempts of one call. Each is twice as long as the one before, with a random
+// part, so that clients which lost the same gateway do not come back at once.
 type pause struct {
 	first time.Duration // before the second attempt
 	most  int           // attempts, 0: any number
 	made  int
 }
 
-// reset begins anew, after an attempt that went well.
+// reset makes the next wait a short one again, after an attempt that went well.
 func (p *pause) reset() { p.made = 0 }
 
-// sleep waits for the next attempt. Its error is cause if there is none.
+// sleep waits until the next attempt may begin, after tell has been called with the reason and the time. It returns
+// cause if no attempt is left, and the cause of ctx if that ends first.
 func (p *pause) sleep(ctx context.Context, cause error, tell func(error, time.Duration)) error {
 	p.made++
 	if p.most > 0 && p.made >= p.most {
@@ -47,8 +47,8 @@ func (p *pause) sleep(ctx context.Context, cause error, tell func(error, time.Du
 	}
 }
 
-// next returns the time until the next attempt: what the gateway asked for, or twice the time before, with a random
-// part so that clients which lost the same gateway do not come back at once.
+// next returns the time until the next attempt: the time that the gateway asked for, at most a minute, or the wait of
+// pause.
 func (p *pause) next(cause error) time.Duration {
 	var e *Error
 	if errors.As(cause, &e) && e.RetryAfter > 0 {
@@ -58,8 +58,8 @@ func (p *pause) next(cause error) time.Duration {
 	return wait/2 + rand.N(wait/2)
 }
 
-// passing tells whether what failed may succeed later: a line that broke, a
-// gateway that restarts or is busy.
+// passing reports whether a call that failed may succeed later: the connection broke, or the gateway restarts or is
+// busy.
 func passing(err error) bool {
 	var e *Error
 	var f fatal
