@@ -165,7 +165,8 @@ func decodeError(err error) *dialogue.Error {
 	return dialogue.BadRequest("invalid_json", "the body must be a JSON object")
 }
 
-// expectedType says which JSON type the member should have had.
+// expectedType returns the end of an error message, which says which JSON type the member should have had. It returns
+// "" if the type has no word.
 func expectedType(e *json.SemanticError) string {
 	if e.GoType == nil {
 		return ""

@@ -29,7 +29,7 @@ func invitationOf(l identity.Link) Invitation {
 		Created: l.Created, Expires: l.Expires}
 }
 
-// listInvitations handles GET /invitations. Ids grow with time.
+// listInvitations handles GET /invitations. Pages follow the ids, which grow with time.
 func (c *requestContext) listInvitations() (any, error) {
 	limit, err := c.limit()
 	if err != nil {

@@ -35,7 +35,8 @@ var settingsRoutes = []route{
 // byAPI names programs where a change says who made it.
 const byAPI = "API"
 
-// withSettings returns a handler that calls serve if a gateway is running.
+// withSettings returns a handler that calls serve if a gateway is running, and turns the errors of settings.Store into
+// those of the API.
 func withSettings(serve func(*requestContext) (any, error)) func(*requestContext) (any, error) {
 	return func(c *requestContext) (any, error) {
 		if c.Settings == nil {
@@ -76,7 +77,8 @@ func (c *requestContext) saveChange(d settings.Draft) (any, error) {
 	return r, nil
 }
 
-// undoChange handles POST /configuration/undo. A change that still holds is an error that says why.
+// undoChange handles POST /configuration/undo. If the earlier configuration cannot be put in force, the reply is an
+// error that says why.
 func (c *requestContext) undoChange(_ Empty) (any, error) {
 	r, err := c.Settings.Undo(c.r.Context(), byAPI)
 	if err == nil && len(r.Mistakes) > 0 {

@@ -214,10 +214,10 @@ func (c *requestContext) eraseUser(id int64, _ Empty) (any, error) {
 	return ErasedUser{User: view, Remaining: left}, err
 }
 
-// Erase erases what is stored of a user, except what the ledger needs. It ends the account first, so that
-// nothing new is stored meanwhile. It returns how many requests, responses and video jobs are still at work:
-// erase again when they have ended. The steps have an order: the account ends, then the stored records go,
-// then the uploads. An erasure that breaks off in between can be made again, and then continues.
+// Erase erases what is stored of a user, except what the ledger needs. It ends the account first, so that nothing new
+// is stored meanwhile, and then erases the stored records. It returns how many requests, responses and video jobs are
+// still at work. The uploads are erased only if there are none, because work in progress may still need or make them:
+// call Erase again when they have ended. A call that failed in between can also be repeated, and continues.
 func (a *API) Erase(ctx context.Context, user int64) (u tokens.User, remaining int, err error) {
 	if u, err = a.Registry.EraseUser(ctx, user); err != nil {
 		return u, 0, err
