@@ -26,6 +26,8 @@ func (s *Service) Events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// resume does the work of Events. It checks the key, finds the record here or on another gateway, and sends the events
+// that follow. After an error nothing was sent.
 func (s *Service) resume(w http.ResponseWriter, r *http.Request) error {
 	key, err := s.Auth.Authenticate(r, false)
 	if err != nil {
@@ -60,7 +62,8 @@ func (s *Service) resume(w http.ResponseWriter, r *http.Request) error {
 	return s.follow(w, r, &key, record, offset, dropped)
 }
 
-// placeOf returns the offset from which a client goes on that has got the event of a number, or nothing if last is "".
+// placeOf returns the offset from which a client goes on. last is the number of the last event that it received, or ""
+// if it received none.
 func placeOf(record *kept.Record, last string) (offset int64, place kept.Place) {
 	n, err := strconv.ParseInt(last, 10, 64)
 	if err != nil {

@@ -64,8 +64,9 @@ func (s *Service) serveNode(w http.ResponseWriter, r *http.Request) {
 	sendRecord(w, r, record, offset, place)
 }
 
-// sendRecord sends another gateway a record from a place on. A reply that cannot be sent whole ends the
-// connection without the end of its body, which the other gateway sees as a cut.
+// sendRecord sends another gateway a record from offset on. It sends only the headers if place is not kept.At, because
+// the record does not have that part then. A reply that cannot be sent whole ends the connection without the end of its
+// body, which the other gateway sees as a cut.
 func sendRecord(w http.ResponseWriter, r *http.Request, record *kept.Record, offset int64, place kept.Place) {
 	scope, model := record.Needs()
 	h := w.Header()
@@ -147,7 +148,8 @@ func (s *Service) repeatElsewhere(w http.ResponseWriter, r *http.Request, key *i
 	return true, notKept()
 }
 
-// resumeElsewhere is resume for a request that this gateway does not serve.
+// resumeElsewhere does the work of resume for a request that another gateway may serve. It finds that gateway and
+// passes its events on.
 func (s *Service) resumeElsewhere(w http.ResponseWriter, r *http.Request, key *identity.Key, id, last string) error {
 	owner := state.OwnerOf(key.ID, key.User)
 	res, silent, err := s.Nodes.First(r.Context(), owner, findTime, "/requests/"+url.PathEscape(id),
@@ -182,7 +184,8 @@ func (s *Service) resumeElsewhere(w http.ResponseWriter, r *http.Request, key *i
 	return s.relay(w, r, key, res.Body, last != "")
 }
 
-// relay sends a client the reply that another gateway keeps. After an error nothing was sent.
+// relay sends a client the reply that another gateway keeps, until it ends or the client leaves. It returns an error
+// only if nothing was sent. A reply that is cut off later cuts off the client's, by the panic http.ErrAbortHandler.
 func (s *Service) relay(w http.ResponseWriter, r *http.Request, key *identity.Key, from io.ReadCloser,
 	resumed bool) error {
 	ctx, leave := s.Auth.Watch(r, key)

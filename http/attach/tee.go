@@ -31,13 +31,14 @@ func (t *tee) WriteHeader(status int) {
 		header := make(http.Header, len(carried))
 		carryTo(header, t.Header())
 		t.record.Start(status, header)
-		t.Header()[keepsHeader] = keeps(header)
+		t.Header()[keepsHeader] = keepsValue(header)
 	}
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// keeps returns how many bytes of a reply are kept at most: none of one whose length shows that it is too long.
-func keeps(h http.Header) []string {
+// keepsValue returns the value of keepsHeader for a reply with these headers: kept.MaxReply, or 0 if its Content-Length
+// shows that the reply is too long to be kept.
+func keepsValue(h http.Header) []string {
 	if n, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64); err == nil && n > kept.MaxReply {
 		return keepsNothing
 	}
@@ -58,7 +59,7 @@ func (t *tee) Write(p []byte) (int, error) {
 	t.record.Append(out, ends)
 	if !t.gone {
 		_, err := t.ResponseWriter.Write(out)
-		t.note(err)
+		t.noteWrite(err)
 	}
 	return len(p), nil
 }
@@ -66,13 +67,13 @@ func (t *tee) Write(p []byte) (int, error) {
 // FlushError implements the interface that http.ResponseController looks for.
 func (t *tee) FlushError() error {
 	if !t.gone {
-		t.note(http.NewResponseController(t.ResponseWriter).Flush())
+		t.noteWrite(http.NewResponseController(t.ResponseWriter).Flush())
 	}
 	return nil
 }
 
-// note ends the client's part if a write to it failed.
-func (t *tee) note(err error) {
+// noteWrite records that the client has left if a write to it failed. Later writes go into the record only.
+func (t *tee) noteWrite(err error) {
 	if err != nil {
 		t.gone = true
 		t.leave()
