@@ -52,9 +52,9 @@ func Admit(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *i
 	return admit(w, r, limits, key, keyLimits(key), now)
 }
 
-// AdmitWatcher is Admit for a request that waits for changes: a stream of events, a WebSocket
-// or a long poll. Such a request may last for hours beside the key's other requests, so it
-// counts against the request rate and the owner's share, and not against the concurrency.
+// AdmitWatcher counts a request as Admit does, for one that waits for changes: a stream of events, a WebSocket or a
+// long poll. Such a request may last for hours beside the key's other requests, so it counts against the request rate
+// and the owner's share, and not against the concurrency.
 func AdmitWatcher(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *identity.Key,
 	now time.Time) error {
 	l := keyLimits(key)

@@ -105,8 +105,10 @@ func (a *Authenticator) HasOthers(owner state.Owner) bool {
 // Zero, the initial value, means no limit.
 func (a *Authenticator) LimitFailures(most int) { a.failed.most.Store(int64(most)) }
 
-// Authenticate returns the key that r was sent with. It does not check what the key permits.
-// allowQuery says whether the key may be sent as ?key=.
+// Authenticate returns the key that r was sent with, or the key that As has set. It does not check what the key
+// permits. allowQuery says whether the key may be sent as ?key=. It returns an error if no key or two different ones
+// were sent, the key is unknown or its user is disabled. The error is a 429 if the address of r has sent too many
+// unknown keys, which it counts.
 func (a *Authenticator) Authenticate(r *http.Request, allowQuery bool) (identity.Key, error) {
 	if key, ok := identifiedAs(r); ok {
 		return key, nil
@@ -236,8 +238,9 @@ func unauthorized(code, message string) *dialogue.Error {
 	return dialogue.Refusal(http.StatusUnauthorized, code, message)
 }
 
-// Permit returns an error unless key, its user and the user's group permit the scope, the model and
-// the address of r. An empty scope or model is not checked.
+// Permit returns an error unless key can be used now, and the key, its user and the user's group permit the scope, the
+// model and the address of r. An empty scope or model is not checked. Permit also tells EndRevoked when the key
+// expires.
 func (a *Authenticator) Permit(key *identity.Key, r *http.Request, scope, model string) error {
 	var from netip.Addr
 	if len(key.AllowIPs) > 0 {

@@ -12,7 +12,7 @@ type revisions struct {
 	expiry atomic.Int64 // when the next key in use expires, in Unix nanoseconds, or 0
 }
 
-// expire notes that a key in use expires at t. It reports whether no other key expires earlier.
+// expire records that a key in use expires at t. It reports whether that is now the earliest time at which one expires.
 func (r *revisions) expire(t time.Time) bool {
 	at := t.UnixNano()
 	for {

@@ -102,7 +102,7 @@ func (a *Authenticator) usable(id string) error {
 	return nil
 }
 
-// expires notes when a key in use expires, so that EndRevoked wakes up then.
+// expires records when a key in use expires, so that EndRevoked wakes up then.
 func (a *Authenticator) expires(key *identity.Key) {
 	if !key.Expires.IsZero() && a.watch.revisions.expire(key.Expires) {
 		a.watch.look()
