@@ -49,8 +49,8 @@ func Wanted(r *http.Request) (bool, error) {
 	return false, dialogue.Invalid(Header, "must be 1 or 0")
 }
 
-// Begin returns what keeps the calls of r, or nil if its client does not ask for a dry run. The bodies of the calls
-// count as memory of owner until DryRun.End is called.
+// Begin returns a DryRun that keeps the calls of r, or nil if the client of r does not ask for a dry run. The bodies of
+// the calls count as memory of owner until the caller calls DryRun.End.
 func Begin(r *http.Request, pool memory.Pool, owner string) (*engine.DryRun, error) {
 	wanted, err := Wanted(r)
 	if !wanted {
@@ -59,7 +59,7 @@ func Begin(r *http.Request, pool memory.Pool, owner string) (*engine.DryRun, err
 	return New(pool, owner), nil
 }
 
-// New returns what keeps the calls of a request for owner. The caller calls End.
+// New returns a DryRun as Begin does, for a request that is known to be a dry run. The caller calls End.
 func New(pool memory.Pool, owner string) *engine.DryRun {
 	d := new(engine.DryRun)
 	d.Bound(pool, owner)
@@ -87,7 +87,7 @@ func Refuse(dialect func(path string) envelope.Dialect, next http.HandlerFunc) h
 	}
 }
 
-// Write sends the result of a dry run, which has ended without an error, for a request with the client's name of a
+// Write sends the result of a dry run that has ended without an error. model is the name by which the client called the
 // model.
 func Write(w http.ResponseWriter, model string, d *engine.DryRun) {
 	calls, _ := d.Calls() // an error is the request's, too
