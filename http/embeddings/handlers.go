@@ -103,6 +103,8 @@ type requestContext struct {
 	recorded      func()         // ends the recording; nil before there may be one
 }
 
+// serve checks the request and makes its reply, or sends the reply that an earlier request with the same idempotency
+// key got.
 func (rc *requestContext) serve() {
 	defer func() { rc.pass.Release(0) }() // has no effect after the release below
 	defer func() {
@@ -152,7 +154,8 @@ func (rc *requestContext) serveDry() error {
 	return nil
 }
 
-// perform makes the reply to an admitted request. It returns the failure that the client got, or nil.
+// perform makes the reply to an admitted request and writes it. It returns the failure that the client got, or nil. A
+// reply that is cut off after it began ends with the panic http.ErrAbortHandler, so that the client notices.
 func (rc *requestContext) perform(w http.ResponseWriter, r *http.Request) *dialogue.Error {
 	rc.w, rc.r = w, r
 	reply := rc.Requests.Begin(rc.r.Context(), rc.describe())
@@ -241,7 +244,8 @@ func (rc *requestContext) describe() *embeddings.Request {
 	return q
 }
 
-// write sends the pieces of a reply to the client.
+// write sends the pieces of a reply to the client, or the error of a reply without any. It returns when the reply has
+// ended, also if the client has left.
 func (rc *requestContext) write(reply *embeddings.Reply) {
 	first := true
 	for p := range reply.Pieces() {
