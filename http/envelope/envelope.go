@@ -28,7 +28,7 @@ import (
 // Dialect writes the body of an error for the clients of one shape.
 type Dialect func(*dialogue.Error) []byte
 
-// Plain is the Dialect of the routes that belong to no shape.
+// Plain encodes an error for the routes that belong to no shape. It is a Dialect.
 func Plain(err *dialogue.Error) []byte {
 	return append(err.AppendJSON([]byte(`{"error":`)), '}')
 }
