@@ -17,6 +17,11 @@
 // did not answer in time, so that a reader knows what is missing. Providers and Models add the figures of all, of which
 // percentiles are made last. A request is cancelled on the gateway on which it runs.
 //
+// # Concurrency
+//
+// An Overview is safe for concurrent use. Active and Recent describe the requests of this gateway and wait for no
+// actor. Providers and All wait for limiters and for other gateways, a moment at most.
+//
 // # Files
 //
 //	requests.go waterfall.go   lists of requests, and one request with its spans

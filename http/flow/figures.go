@@ -26,7 +26,7 @@ func (o *Overview) Models(ctx context.Context, model string) Measured {
 	return o.measured(ctx, model, true)
 }
 
-// connectFigures answers the other gateways.
+// connectFigures lets the other gateways ask this one for its figures and for the number of its requests in flight.
 func (o *Overview) connectFigures(c *nodes.Cluster) {
 	c.Handle("GET /flow/figures", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -35,7 +35,8 @@ func (o *Overview) connectFigures(c *nodes.Cluster) {
 	c.Handle("GET /flow/count", func(w http.ResponseWriter, _ *http.Request) { write(w, o.Flow.InFlight()) })
 }
 
-// ownFigures returns those of this gateway: of its models if they are wanted, and else of its providers.
+// ownFigures returns the providers of this gateway with the figures of its models if those are wanted, and else with
+// the figures of its providers.
 func (o *Overview) ownFigures(ctx context.Context, model string, models bool) Measured {
 	m := Measured{Providers: []Provider{}, Figures: make(map[string]flow.Figures)}
 	for _, p := range o.Serving() {
@@ -191,7 +192,7 @@ func SilentNodes(providers []Provider) (silent []string) {
 // old, because Record asks for it, so that no page waits.
 func (o *Overview) InFlight() int { return o.Flow.InFlight() + int(o.counted.Load()) }
 
-// countOthers asks the other gateways for their requests in flight.
+// countOthers asks the other gateways for the number of their requests in flight, for InFlight.
 func (o *Overview) countOthers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

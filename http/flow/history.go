@@ -40,7 +40,8 @@ type history struct {
 	taken   int64 // samples since the start
 }
 
-// Record samples the load until ctx ends, so that a page that is opened has the last five minutes.
+// Record samples the load every sampleEvery until ctx ends, so that a page that is opened has the last five minutes.
+// Each time it also asks the other gateways for the number of their requests in flight (InFlight).
 func (o *Overview) Record(ctx context.Context) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()

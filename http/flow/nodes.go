@@ -86,14 +86,15 @@ func read[T any](body io.Reader) (answer T, err error) {
 	return answer, err
 }
 
-// All is Active and Recent for the requests of all gateways. Load.Nodes names those that did not answer within askTime,
-// which is longer than All takes. With one gateway it asks none.
+// All returns what Active and Recent return, for the requests of all gateways. Load.Nodes names the gateways that did
+// not answer within askTime, which is the longest time that All takes. With one gateway it asks none.
 func (o *Overview) All(ctx context.Context, f Filter) (Active, []Request) {
 	active, recent, _ := o.all(ctx, f, "")
 	return active, recent
 }
 
-// all is All with the answers of the other gateways, which have the lanes for a watcher if its name is given.
+// all does the work of All and also returns the answers of the other gateways. If the name of a watcher is given, these
+// have the lanes for it.
 func (o *Overview) all(ctx context.Context, f Filter, watcher string) (Active, []Request, []nodes.Answer[view]) {
 	active, recent := o.Active(ctx, f), o.Recent(f)
 	text, _ := json.Marshal(f)

@@ -17,13 +17,13 @@ import (
 	"stagedoor/state/work"
 )
 
-// Overview looks. Any goroutine may use it.
+// Overview describes what this gateway and, after Connect, all gateways do at the moment. Any goroutine may use it.
 type Overview struct {
 	Flow *flow.Registry
-	// Serving are the providers in force, by name.
+	// Serving returns the providers in force, by name.
 	Serving func() []*engine.Provider
-	// SetPaused pauses a provider, or lets it go on; state.ErrNotFound says that there is
-	// none. Pause finds its pause.
+	// SetPaused pauses or resumes a provider. It returns state.ErrNotFound if there is no such provider. Pause returns
+	// the pause of a provider.
 	SetPaused func(ctx context.Context, name string, paused bool) error
 	Pause     func(name string) (work.Pause, bool)
 	// Tree lists actors and counts them.
@@ -221,16 +221,16 @@ type Result struct {
 // Watchers look again and again, and each look needs a list of all requests.
 var buffers = sync.Pool{New: func() any { return new([]*flow.Request) }}
 
-// Active looks at the requests under way. It goes through all of them once, for the
-// sums, and describes only those that are asked for.
-// The list is cleared before it goes back, so that the pool keeps no request alive.
+// Active returns the requests in flight on this gateway that the filter selects, with the sums over all of them. It
+// goes through all requests once and describes only those that are selected. It also has the spans of new requests
+// collected for a while (flow.Spans.Enable), because an administrator looks at them.
 func (o *Overview) Active(ctx context.Context, f Filter) Active {
 	now := o.Now()
 	o.Flow.Spans().Enable(now)
 	buffer := buffers.Get().(*[]*flow.Request)
 	all := o.Flow.Active((*buffer)[:0])
 	defer func() {
-		clear(all)
+		clear(all) // so that the pool keeps no request alive
 		*buffer = all[:0]
 		buffers.Put(buffer)
 	}()
@@ -408,8 +408,8 @@ func (o *Overview) places(ctx context.Context, chosen []*flow.Request) map[strin
 	return places
 }
 
-// Recent are requests that ended lately, the last one first.
-// They come from memory. The log of requests has older ones.
+// Recent returns requests that ended lately, the last one first. They come from memory. The log of requests has older
+// ones.
 func (o *Overview) Recent(f Filter) []Request {
 	now := o.Now()
 	o.Flow.Spans().Enable(now)

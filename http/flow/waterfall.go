@@ -46,7 +46,8 @@ type Event struct {
 	AtUs int64  `json:"at_us" doc:"microseconds since the request began"`
 }
 
-// Request returns the request of an id, in flight or ended, on this gateway, or false if there is none.
+// Request returns the request of an id, in flight or ended, on this gateway, or false if there is none. It also
+// switches on the recording of spans for a while, because a person looks at a request.
 func (o *Overview) Request(id string) (Detail, bool) {
 	now := o.Now()
 	o.Flow.Spans().Enable(now)
