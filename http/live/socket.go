@@ -29,7 +29,7 @@ const (
 	closeWithin = 2 * time.Second
 	// pace is the least time between two looks. Faster changes are merged.
 	pace = 50 * time.Millisecond
-	// maxMessage bounds a message of a client. A subscription to MaxIDs jobs fits.
+	// maxMessage bounds a message of a client, in bytes. A subscription to MaxIDs jobs fits.
 	maxMessage = 64 << 10
 )
 
@@ -216,8 +216,8 @@ func (s *socket) write(ctx context.Context) error {
 	}
 }
 
-// pause waits for the end of a rest, for updates or for a message of the client, whichever is first.
-// During a rest it accepts no messages.
+// pause waits for the end of the rest between two looks, for updates or for a message of the client, whichever is
+// first. A nil channel is never ready. While rested is not nil, pause accepts no messages. It sends pings meanwhile.
 func (s *socket) pause(ctx context.Context, rested <-chan time.Time, more <-chan struct{},
 	ping <-chan time.Time) error {
 	heard := s.received
