@@ -16,6 +16,10 @@
 // stored, so that they outlive the process. A job may outlive the process, so its reply is only its id and its
 // status.
 //
+// # Concurrency
+//
+// Handlers is safe for concurrent use, and a requestContext belongs to one request.
+//
 // # Limits
 //
 // A form is read part by part. Each kind of part has its own bound, and all texts together have one. An upload must

@@ -78,11 +78,10 @@ func (f *Form) Close() error {
 	return errors.Join(errs...)
 }
 
-// ReadForm reads a body of multipart/form-data. It recognises files by their content and refuses all
-// but PNG, JPEG and WebP pictures and MP4 videos. Errors are *dialogue.Error, and no file is left behind
-// after one.
-// Files are checked while they arrive and large ones go to disk, so a form costs little memory
-// whatever its size.
+// ReadForm reads a body of multipart/form-data. It recognises files by their content and refuses all but PNG, JPEG and
+// WebP pictures and MP4 videos. Mistakes of the client are *dialogue.Error, and an error of the disk is returned as it
+// is. No file is left behind after an error.
+// Files are checked while they arrive and large ones go to disk, so a form costs little memory whatever its size.
 func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form, error) {
 	u, err := newUpload(w, r, limits.Total)
 	if err != nil {
@@ -246,7 +245,8 @@ func (f *formReader) videoOrText(p *multipart.Part, content io.Reader, name stri
 	return nil
 }
 
-// fileError returns the error for a picture or video that could not be read.
+// fileError returns the error for a picture or video that could not be read: a *dialogue.Error that names the field, or
+// err as it is if it is one of the disk.
 func fileError(field string, limit int64, err error) error {
 	var e *dialogue.Error
 	switch {

@@ -115,7 +115,7 @@ func (hs *Handlers) images(w http.ResponseWriter, r *http.Request,
 	})
 }
 
-// readJSON is the function of this name, and adds the body to rc.sum.
+// readJSON calls the function readJSON and adds the body to rc.sum.
 func (rc *requestContext) readJSON(limit int64, names *fields.Names) ([]byte, error) {
 	body, err := readJSON(rc.w, rc.r, limit, names)
 	if rc.sum != nil {

@@ -68,8 +68,8 @@ func (hs *Handlers) newRequestContext(w http.ResponseWriter, r *http.Request,
 	return rc
 }
 
-// attached has the reply to an admitted request made by perform, or sends the one that an earlier request got. perform
-// writes the reply.
+// attached makes the reply to an admitted request and has perform write it. If an earlier request had the same
+// idempotency key, it sends the reply of that one.
 func (rc *requestContext) attached(scope string, perform func(reply *images.Reply)) {
 	q := attach.Request{Key: &rc.key, Scope: scope, Model: rc.request.Model,
 		OnDisconnect: attach.Configured(&rc.key, rc.plan[0].OnDisconnect),

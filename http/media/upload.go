@@ -62,7 +62,8 @@ func (u *upload) deadline() time.Time {
 	return idle
 }
 
-// tooLarge closes the connection after the reply, because the rest of the body is not read.
+// tooLarge returns the error for a body above the limit. It has the connection closed after the reply, because the rest
+// of the body is not read.
 func (u *upload) tooLarge() *dialogue.Error {
 	u.w.Header().Set("Connection", "close")
 	return dialogue.RequestTooLarge(u.limit)

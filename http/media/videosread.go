@@ -105,7 +105,8 @@ func (hs *Handlers) Video(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// watch counts a long poll against its owner's share of watchers. The caller calls leave after the reply.
+// watch counts a long poll against the key's limit for requests that watch and against its owner's share of watchers.
+// The caller calls leave after the reply.
 func (rc *requestContext) watch() (leave func(), err error) {
 	if err := auth.AdmitWatcher(rc.w, rc.r, rc.handlers.Limits, &rc.key, rc.handlers.Env.Now()); err != nil {
 		return nil, err
@@ -120,7 +121,8 @@ func (rc *requestContext) watch() (leave func(), err error) {
 // longestVideoWait bounds ?wait.
 const longestVideoWait = time.Minute
 
-// waitOf parses ?wait, a duration such as 30s or a number of seconds.
+// waitOf parses ?wait, a duration such as 30s or a number of seconds. It returns longestVideoWait for a longer time,
+// and 0 without the parameter.
 func waitOf(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
