@@ -33,15 +33,15 @@ type Ask struct {
 	Reference  *picture.File // nil: none; to be closed
 	Characters []string
 	User       string
-	// Source is the job that the others begin with, or Upload the video: Model is
-	// then as for a new one, and Size is the upload's.
+	// Source is the id of the job that an edit, extension or remix begins with. If it begins with an uploaded video,
+	// that is Upload, Model is as for a new video, and Size is the upload's.
 	Source string
 	// SourceField names the field that had Source: video_id of the path, or video.id of the body.
 	SourceField string
 	Upload      *mp4.File // nil: none; to be closed
 }
 
-// Close gives picture and video back.
+// Close releases the memory or the files of the picture and the video.
 func (a *Ask) Close() error { return errors.Join(a.Reference.Close(), a.Upload.Close()) }
 
 // Limits of a request for a video, which are those of the vendor.
@@ -66,7 +66,7 @@ type Upload struct {
 	*mp4.File
 }
 
-// FileLimit is the most a picture of a form's field may have, 0 if it takes none.
+// FileLimit returns the largest size in bytes of a picture in a form's field, or 0 if the field takes none.
 func FileLimit(field string) int64 {
 	if field == referenceField {
 		return MaxReference
@@ -74,7 +74,7 @@ func FileLimit(field string) int64 {
 	return 0
 }
 
-// UploadLimit is the most a video of a form's field may have, 0 if it takes none.
+// UploadLimit returns the largest size in bytes of a video in a form's field, or 0 if the field takes none.
 func UploadLimit(field string) int64 {
 	if field == videoField {
 		return MaxUpload
@@ -128,10 +128,10 @@ type checker struct {
 	made    *picture.File // of a data URL
 }
 
-// close gives back what was made here; the files are the caller's.
+// close releases the picture that the checker made of a data URL. The caller closes the other files.
 func (c *checker) close() error { return c.made.Close() }
 
-// member is a member of the body; ok is false if it is absent or null.
+// member returns a member of the body. ok is false if it is absent or null.
 func (c *checker) member(path string) (v gjson.Result, ok bool) {
 	v = c.doc.Get(path)
 	return v, v.Exists() && v.Type != gjson.Null
@@ -184,7 +184,8 @@ var lengths = []int{4, 8, 12, 16, 20}
 
 const lengthRule = `must be one of "4", "8", "12", "16" and "20"`
 
-// seconds may be a number, too: some clients send one.
+// seconds checks the length of a new video and puts it into ask. It may be a number or a text, because some clients
+// send a number.
 func (c *checker) seconds() error {
 	v, ok := c.member("seconds")
 	if !ok {
@@ -203,7 +204,7 @@ func (c *checker) seconds() error {
 	return nil
 }
 
-// added are the seconds of an extension.
+// added checks the length of an extension, which must be given, and puts it into ask.
 func (c *checker) added() error {
 	if _, ok := c.member("seconds"); !ok {
 		return dialogue.Missing("seconds")
@@ -255,8 +256,8 @@ func list(sizes []video.Size) string {
 	return strings.Join(words, ", ")
 }
 
-// reference is the picture that the video begins with: a file of a form or an object. The vendor wants it to
-// have exactly the size of the video.
+// reference checks the picture that the video begins with and puts it into ask. It is a file of a form or an object.
+// The vendor wants it to have exactly the size of the video.
 func (c *checker) reference() error {
 	v, given := c.member(referenceField)
 	switch {
@@ -349,8 +350,9 @@ func (c *checker) user() error {
 	return err
 }
 
-// Fingerprint is the same for two requests that ask for the same. A repeat under the same idempotency key
-// must have the same one. Content of files counts by its hash.
+// Fingerprint returns a hash that is the same for two requests that ask for the same. A repeat under the same
+// idempotency key must have the same fingerprint. Files count by the hash of their content. The error is that of
+// reading a file.
 func (a *Ask) Fingerprint() (state.Hash, error) {
 	sum := sha256.New()
 	var file io.Reader = strings.NewReader("")

@@ -30,7 +30,7 @@ func Body(fields []Text) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// split takes a[b] apart.
+// split returns the parts a and b of a name a[b]. inner is "" for a name without brackets.
 func split(name string) (outer, inner string, err error) {
 	outer, rest, nested := strings.Cut(name, "[")
 	if !nested {

@@ -38,7 +38,7 @@ func Page(query url.Values) (work.VideoPage, error) {
 	return p, nil
 }
 
-// List is a page of jobs as its client sees it.
+// List returns a page of jobs as clients see it, in JSON. more says whether further jobs follow.
 func List(list []work.Video, more bool) []byte {
 	w := jsonw.Writer{}
 	w.Object().Key("object").String("list").Key("data").Array()

@@ -13,7 +13,8 @@ import (
 	"stagedoor/state/work"
 )
 
-// source is the job that the body names, or the video that came with it.
+// source checks the video that an edit, extension or remix begins with and puts it into ask: the job that the body
+// names, or the video that came with a form.
 func (c *checker) source() error {
 	v, ok := c.member(videoField)
 	switch {
@@ -38,8 +39,9 @@ func (c *checker) source() error {
 	return nil
 }
 
-// uploaded takes a video as the source. Who makes it into another is found by the
-// model, as for a new one, and what it makes is of the same size.
+// uploaded checks an uploaded video and puts it into ask as the source. Where a job is the source, its provider makes
+// the result. An upload has no provider, so the body must name the model, as for a new video. The result has the size
+// of the upload.
 func (c *checker) uploaded(f *mp4.File) error {
 	if err := c.model(); err != nil {
 		return err
@@ -55,16 +57,17 @@ func (c *checker) uploaded(f *mp4.File) error {
 	return nil
 }
 
-// fits bounds what an upload becomes; Fits does for jobs.
+// fits returns an error if the extension of an upload would be too long as a whole. Ask.Fits checks that for the
+// extension of a job.
 func (c *checker) fits() error {
 	if f := c.ask.Upload; f != nil {
-		return fitting(f.Seconds() + c.ask.Seconds)
+		return checkLength(f.Seconds() + c.ask.Seconds)
 	}
 	return nil
 }
 
-// fitting bounds how long a video may be made.
-func fitting(seconds int) error {
+// checkLength returns an error if a video of so many seconds would be too long.
+func checkLength(seconds int) error {
 	if seconds > video.MostSeconds {
 		return dialogue.Invalid("seconds", fmt.Sprintf("the whole video must not be longer than %d seconds",
 			video.MostSeconds))
@@ -72,7 +75,7 @@ func fitting(seconds int) error {
 	return nil
 }
 
-// noPictures refuses pictures where an existing video is the source.
+// noPictures returns an error if pictures were sent. It is for operations that begin with a video.
 func (c *checker) noPictures() error {
 	if len(c.files) > 0 {
 		return dialogue.Unsupported(c.files[0].Field, "is for new videos only")
@@ -80,7 +83,7 @@ func (c *checker) noPictures() error {
 	return nil
 }
 
-// noUploads refuses videos where a new one is made.
+// noUploads returns an error if videos were sent. It is for the operation that makes a new video.
 func (c *checker) noUploads() error {
 	if len(c.uploads) > 0 {
 		return dialogue.Unsupported(c.uploads[0].Field, "is for edits and extensions only")
@@ -88,7 +91,7 @@ func (c *checker) noUploads() error {
 	return nil
 }
 
-// nothingElse: an extension begins with its source and with nothing besides.
+// nothingElse returns an error if the body of an extension has a picture or characters besides its source.
 func (c *checker) nothingElse() error {
 	for _, name := range []string{referenceField, "characters"} {
 		if _, ok := c.member(name); ok {
@@ -103,7 +106,8 @@ const (
 	maxExtensions = 6
 )
 
-// Fits checks an Ask against the job that it begins with.
+// Fits returns an error for the client if source, the job that the request begins with, is not completed or cannot be
+// extended any further.
 func (a *Ask) Fits(source *work.Video) error {
 	switch {
 	case source.Phase != work.VideoCompleted:
@@ -115,5 +119,5 @@ func (a *Ask) Fits(source *work.Video) error {
 		return dialogue.Invalid("video", fmt.Sprintf("was made longer %d times, which is the most there can be",
 			maxExtensions))
 	}
-	return fitting(int(source.Seconds) + a.Seconds)
+	return checkLength(int(source.Seconds) + a.Seconds)
 }
