@@ -19,6 +19,10 @@
 // The registry notes in the record of the user and app that a request was answered with a code, or
 // that a top-up link was used.
 //
+// # Usage
+//
+// New makes a Service from Options, and Routes passes its handlers to the server. A Service is safe for concurrent use.
+//
 // # Errors
 //
 // Errors of the protocol endpoints have the flat JSON body of RFC 6749 5.2. Errors of authorize are
