@@ -321,8 +321,9 @@ func anyOf(schemes []string) []object {
 	return all
 }
 
-// parameter returns a parameter and its name among the components. Its line has the name, if that differs from the
-// parameter's, its place, and a member as bodies.txt has it.
+// parameter returns the component that a line of parameters describes, and the component's name. The line is
+// "[component] place name type # description", such as "items_limit query limit integer 1..100 # the length". Without a
+// component, the parameter's own name is the component's.
 func parameter(line string) (string, object) {
 	words := strings.SplitN(line, " ", 3)
 	key, in := "", words[0]
