@@ -87,7 +87,7 @@ func (i *Limiter) Enter(r *http.Request) (counted *http.Request, s *Share, err e
 	return i.enter(r, i.requests, i.bodies)
 }
 
-// enter is Enter for a request that counts in two pools: those of all requests, or the reserve.
+// enter counts a request as Enter does, in the given pools: those of all requests, or those of the reserve.
 func (i *Limiter) enter(r *http.Request, requests, bodies *share.Pool) (*http.Request, *Share, error) {
 	s := &Share{Context: r.Context(), limiter: i, owner: address(r), requests: requests, bodies: bodies,
 		length: r.ContentLength}
@@ -98,7 +98,7 @@ func (i *Limiter) enter(r *http.Request, requests, bodies *share.Pool) (*http.Re
 	return s.counted(r), s, nil
 }
 
-// EnterReserved is Enter for an operator's request. It uses the reserve if the limits are reached.
+// EnterReserved counts an operator's request as Enter does. It uses the reserve if the limits are reached.
 func (i *Limiter) EnterReserved(r *http.Request) (counted *http.Request, s *Share, err error) {
 	if counted, s, err = i.Enter(r); err == nil &&
 		(r.ContentLength == 0 || i.bodies.Check(s.owner, max(r.ContentLength, 1)) == nil) {
@@ -247,7 +247,7 @@ func (s *Share) End() {
 	s.held = 0
 }
 
-// tooLarge is the error for a body that is larger than any share can be.
+// tooLarge returns the error for a body that is larger than any share can be.
 func tooLarge(most int64) *dialogue.Error {
 	return dialogue.Refusal(http.StatusRequestEntityTooLarge, "request_too_large",
 		"the request body is larger than "+size(most)+", the most that the gateway accepts from one client at a time")
