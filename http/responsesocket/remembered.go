@@ -33,7 +33,8 @@ func (cr *create) remembering(c *connection) *text.Connection {
 	}
 }
 
-// recall returns the input and output of the newest response of any lane, if that has the id.
+// recall returns the input and output of the response with this id, if it is the newest one of any lane. It counts as
+// used, so that it is forgotten later than others.
 func (c *connection) recall(id string) ([]json.RawMessage, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,8 +117,8 @@ func (c *connection) remember(cr *create, response []byte) {
 	cr.lane.last, cr.kept = cr.kept, nil
 }
 
-// evict is called for a request that has failed. The response that it named is forgotten if it belongs to the same
-// lane, and the client sends the whole conversation again. That of another lane stays.
+// evict forgets the response that a failed request named, if it belongs to the same lane, so that the client sends the
+// whole conversation again. A response of another lane stays.
 func (c *connection) evict(cr *create) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -89,7 +89,8 @@ func (c *connection) receive(source io.Reader, claim *memory.Claim) ([]byte, err
 	}
 }
 
-// extend moves the read deadline. An error is that of the next read, too.
+// extend moves the read deadline to a time from now in which the client must send something. It ignores an error,
+// because the next read returns it.
 func (c *connection) extend() { _ = c.socket.SetReadDeadline(time.Now().Add(c.limits.patience)) }
 
 // send writes a text message. It waits until the client has taken the messages before, which slows what makes
