@@ -43,7 +43,7 @@ func newListener(l net.Listener, open *atomic.Int64, slots *slots) *listener {
 	}
 }
 
-// Accept implements net.Listener. Its connections noteData HTTP/1 without TLS.
+// Accept implements net.Listener. Its connections speak HTTP/1 without TLS.
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.accept()
 	if err != nil {

@@ -252,7 +252,7 @@ func (f *framing) size(c byte) {
 	f.digits++
 }
 
-// beginChunk goes on behind the line of a chunk's size.
+// beginChunk sets the state after the line with the size of a chunk: its data, or the trailers after the last chunk.
 func (f *framing) beginChunk() {
 	switch {
 	case f.digits == 0:
@@ -265,7 +265,8 @@ func (f *framing) beginChunk() {
 	}
 }
 
-// endFields goes on behind the empty line that ends fields.
+// endFields sets the state after the empty line that ends the head or the trailers: the body, a chunk or the next
+// message.
 func (f *framing) endFields() {
 	switch {
 	case f.trailing:

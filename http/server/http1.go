@@ -17,7 +17,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// http1 is a connection that hasData HTTP/1: a *conn, or a *tls.Conn over one. It
+// http1 is a connection that speaks HTTP/1: a *conn, or a *tls.Conn over one. It
 // refuses requests of ambiguous length and tells clients that have left from those that have only
 // closed their sending side. net/http reads from it with one goroutine at a time.
 type http1 struct {
@@ -103,7 +103,8 @@ func (c *http1) Write(p []byte) (int, error) {
 // informational begins a reply that comes before the final one.
 var informational = []byte("HTTP/1.1 1")
 
-// observe notes that a handler gets a request, or has answered it.
+// observe is called when net/http changes the state of the connection. It keeps whether a handler has a request, and
+// ends the framing of a connection that was hijacked.
 func (c *http1) observe(state http.ConnState) {
 	c.busy.Store(state == http.StateActive)
 	switch state {
@@ -123,10 +124,10 @@ const (
 	probes     = 5
 )
 
-// awaitReset is called when the client has closed its sending side during a request. A client that
-// has left and one that waits for its reply look the same until something is sent: the former's
-// system answers with a reset. awaitReset sends what every client ignores and returns when the
-// reset comes, or when net/http takes the read back.
+// awaitReset waits until a client that has closed its sending side during a request has left, or until net/http takes
+// the read back. A client that has left and one that waits for its reply look the same until something is sent, because
+// only the system of the former then answers with a reset. awaitReset therefore sends something that every client
+// ignores.
 func (c *http1) awaitReset() error {
 	socket, ok := c.base.Conn.(syscall.Conn)
 	if !ok || c.in.old { // HTTP/1.0 has no replies to be ignored

@@ -83,8 +83,8 @@ func (r *router) responses(d *text.Handlers) {
 	r.handle("GET /v1/responses/{id}/input_items", d.InputItems)
 }
 
-// socket adds the WebSocket of responses, which serve handles. A GET that asks for no WebSocket is refused as if the
-// route did not exist, so router.handle does not know the route.
+// socket adds the WebSocket of responses, which serve handles. A GET that asks for no WebSocket is refused with 405 as
+// if the route did not exist. Therefore the route is added to the ServeMux alone, and Allow does not list GET.
 func (r *router) socket(serve http.HandlerFunc) {
 	serve = dryrun.Refuse(r.dialect, serve)
 	r.mux.HandleFunc("GET /v1/responses", func(w http.ResponseWriter, req *http.Request) {
@@ -159,14 +159,15 @@ func (r *router) route(pattern string, h http.HandlerFunc) {
 	r.served = append(r.served, pattern)
 }
 
-// word is handle for a path whose last word would otherwise match the {id} of another path. The word
-// is not an id under any method. net/http does not accept a pattern without a method beside that
-// {id}, so done adds one for each of its methods.
+// word adds a route, as handle does, whose last element is a fixed word where another route has {id}, such as
+// /v1/videos/edits beside /v1/videos/{id}. Methods that only the route with {id} has are answered with 405 there,
+// because the word is never an id. net/http does not accept a pattern without a method beside that {id}, so done adds
+// a pattern for each of these methods.
 func (r *router) word(pattern string, h http.HandlerFunc) {
 	r.wordRoute(pattern, r.withoutDryRun(pattern, h))
 }
 
-// wordRoute is word for a handler that knows dry runs.
+// wordRoute adds a route, as word does, whose handler knows dry runs.
 func (r *router) wordRoute(pattern string, h http.HandlerFunc) {
 	method, path, _ := strings.Cut(pattern, " ")
 	r.mux.HandleFunc(pattern, h)
@@ -261,8 +262,8 @@ func (r *router) notAllowed(w http.ResponseWriter, req *http.Request) {
 	envelope.Write(w, r.dialect(req.URL.Path), envelope.MethodNotAllowed(req.Method, methods))
 }
 
-// notFound serves a request whose path has no route, from the path that the client meant if that is certain. Otherwise
-// it writes the error 404.
+// notFound serves a request whose path has no route. If it is certain which path the client meant, the handler of that
+// path serves the request. Otherwise notFound writes a page for people or the error 404.
 func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
 	// An encoded slash is part of an id, which the path that locate returns would divide.
 	encoded := strings.Contains(strings.ToLower(req.URL.RawPath), "%2f")
@@ -272,7 +273,7 @@ func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
 		req.Pattern = to.Pattern
 		return
 	}
-	// What calls an API shows an error of its shape better than a page.
+	// A page is only for addresses that people open. A path of the API is answered with an error that API clients read.
 	if versions, _ := cutVersions(req.URL.Path); r.missing != nil && len(versions) == 0 && !unclean(req.URL.Path) &&
 		r.missing(w, req) {
 		return

@@ -119,7 +119,7 @@ type Options struct {
 	// HTTPS says that browsers reach the gateway by https, whether it ends TLS itself
 	// or a proxy does. Every reply then has Strict-Transport-Security.
 	HTTPS bool
-	// CertFile and KeyFile make the listeners noteData TLS.
+	// CertFile and KeyFile make the listeners speak TLS.
 	CertFile, KeyFile string
 	// Stale, if not nil, reports that what this gateway knows may be out of date, because another one may have taken
 	// over. Then all requests are refused, except health checks and metrics.
@@ -286,7 +286,7 @@ func (s *Server) awaitConnections(ctx context.Context) {
 	}
 }
 
-// listening notes a listener, so that Close can close it.
+// listening records a listener, so that Close can close it.
 func (s *Server) listening(l *listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -614,7 +614,7 @@ func TestRapidResetsLeaveNothingBehind(t *testing.T) {
 	running.Wait()
 }
 
-// serveHTTP2 serves until the test ends, and returns a client that hasData HTTP/2.
+// serveHTTP2 serves until the test ends, and returns a client that speaks HTTP/2.
 func serveHTTP2(t *testing.T, s *Server) *http.Client {
 	t.Helper()
 	certificate := certify(t)

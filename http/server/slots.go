@@ -91,7 +91,7 @@ func (s *slots) removeIdle(c *conn) {
 	}
 }
 
-// noteData notes that bytes of a request arrive on c.
+// noteData keeps c from being replaced, because bytes of a request arrive on it.
 func (s *slots) noteData(c *conn) {
 	s.mu.Lock()
 	s.removeIdle(c)
@@ -106,7 +106,8 @@ func (s *slots) wake() {
 	}
 }
 
-// observe is called by net/http when a connection changes its state.
+// observe makes a connection replaceable while it is new or idle, and protects it while it has a request. net/http
+// calls it when a connection changes its state.
 func (s *slots) observe(raw net.Conn, state http.ConnState) {
 	c, exchange := baseOf(raw)
 	if exchange != nil {
@@ -132,9 +133,9 @@ func (s *slots) observe(raw net.Conn, state http.ConnState) {
 	}
 }
 
-// wait notes that the TLS handshake of c begins. c has no request before the handshake has ended,
-// whatever it sends, so others may take its place until then.
-func (s *slots) wait(c *conn) {
+// beginHandshake makes c replaceable until its TLS handshake has ended, because before that c has no request, whatever
+// it sends.
+func (s *slots) beginHandshake(c *conn) {
 	if s.most == 0 {
 		return
 	}

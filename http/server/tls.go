@@ -128,7 +128,7 @@ func (t *tlsListener) begin(c *conn) *list.Element {
 	if t.ended {
 		return nil
 	}
-	c.slots.wait(c)
+	c.slots.beginHandshake(c)
 	return t.under.PushBack(&handshake{c, time.Now()})
 }
 

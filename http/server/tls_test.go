@@ -25,7 +25,7 @@ import (
 	"stagedoor/test/harness"
 )
 
-// withTLS makes a server noteData TLS, and returns what its clients need.
+// withTLS makes a server speak TLS, and returns what its clients need.
 func withTLS(t *testing.T, o *Options) *tls.Config {
 	t.Helper()
 	certificate := certify(t)
@@ -48,7 +48,7 @@ func withTLS(t *testing.T, o *Options) *tls.Config {
 	return &tls.Config{RootCAs: roots, ServerName: "gateway.test"}
 }
 
-// newTLSServer is a newServer that hasData TLS.
+// newTLSServer is a newServer that speaks TLS.
 func newTLSServer(t *testing.T, change func(*Options)) (*Server, *tls.Config) {
 	t.Helper()
 	var config *tls.Config
