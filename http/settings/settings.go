@@ -95,7 +95,7 @@ type LastSaved struct {
 type Setting struct {
 	Path  []string // below the entry: limits, rpm
 	Doc   string
-	Words []string // that it takes; none: any text
+	Words []string // the only values that it can have; empty: it can have any text
 	Kind  Kind
 	// Value is the text as it stands in the file, or "" if the setting is absent. Of a secret it is a reference,
 	// or the last characters.
@@ -105,7 +105,7 @@ type Setting struct {
 // Kind says how a setting is typed.
 type Kind string
 
-// The kinds of settings. Words of lists have commas between them.
+// The kinds of settings. The value of a List has commas between its elements.
 const (
 	Text   Kind = "text"
 	Number Kind = "number"
