@@ -77,7 +77,7 @@ func (s *Writer) Quiet() bool { return s.now().Sub(s.last) >= HeartbeatEvery-tim
 // LookEvery is the interval at which callers ask Quiet.
 const LookEvery = HeartbeatEvery / 3
 
-// SendLocked is Send for a stream that Beat keeps alive.
+// SendLocked writes and flushes p, as Send does, on a stream that Beat keeps alive.
 func (s *Writer) SendLocked(p []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
