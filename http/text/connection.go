@@ -30,7 +30,8 @@ func (c *Connection) On(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), connectionKey{}, c))
 }
 
-// attach notes the connection that the request arrived on.
+// attach finds the connection on which the request arrived, if the shape stores replies. A request that only warms the
+// connection up may have no input.
 func (rc *requestContext) attach() {
 	if !rc.shape.Traits.StoresReplies {
 		return

@@ -111,8 +111,8 @@ func (rc *requestContext) serveTask(task shapes.Task) {
 	}
 }
 
-// newRequestContext is not inlined, because its temporaries would otherwise stay on the stack of each
-// stream while it lasts.
+// newRequestContext returns the context of a request of a shape. It is not inlined, because its temporaries would
+// otherwise stay on the stack of each stream while it lasts.
 //
 //go:noinline
 func (hs *Handlers) newRequestContext(s *shapes.Shape, w http.ResponseWriter, r *http.Request,
@@ -175,7 +175,8 @@ func (rc *requestContext) serve() {
 	}
 }
 
-// serveKept has the reply kept, or sends the one that an earlier request got. After an error nothing was sent.
+// serveKept makes the reply and has it kept for clients that repeat or resume the request, or sends the reply that an
+// earlier request with the same idempotency key got. After an error nothing was sent.
 //
 //go:noinline
 func (rc *requestContext) serveKept() error {

@@ -101,8 +101,8 @@ func (hs *Handlers) listModels(w http.ResponseWriter, r *http.Request, form *mod
 	writeJSON(w, http.StatusOK, form.list.Page(page.list, page.more))
 }
 
-// describeModel describes one model. The paths of what a shape does with a model begin alike, and
-// the name of a model may contain a colon.
+// describeModel answers with the description of the model in the path. The name of a model may contain a colon, and an
+// action of the shape, such as :generateContent, follows a colon too. A GET of an action is answered with 405.
 func (hs *Handlers) describeModel(w http.ResponseWriter, r *http.Request, form *modelForm) {
 	name := r.PathValue("rest")
 	if i := strings.LastIndexByte(name, ':'); i > 0 && slices.Contains(form.list.Methods, name[i+1:]) {
@@ -118,8 +118,8 @@ func (hs *Handlers) describeModel(w http.ResponseWriter, r *http.Request, form *
 	writeJSON(w, http.StatusOK, form.list.One(m))
 }
 
-// modelsKey returns the key of a request for models. Such a request counts against no limit of tokens, only against
-// the owner's share of requests.
+// modelsKey returns the key of a request for models, or an error if the key is unknown or may not read models. Such a
+// request counts against no limit of tokens, only against the owner's share of requests.
 func (hs *Handlers) modelsKey(w http.ResponseWriter, r *http.Request, form *modelForm) (identity.Key, error) {
 	key, err := hs.Auth.Authenticate(r, form.query)
 	if err != nil {
@@ -143,7 +143,8 @@ func (hs *Handlers) visible(key *identity.Key, r *http.Request) []shapes.Model {
 	return list
 }
 
-// oneModel finds the model in the path. It may be one that only a pattern serves.
+// oneModel returns the model in the path, if the key of the request may use it. It may be one that only a pattern
+// serves. The error is one for the client.
 func (hs *Handlers) oneModel(w http.ResponseWriter, r *http.Request, form *modelForm) (shapes.Model, error) {
 	key, err := hs.modelsKey(w, r, form)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"stagedoor/state/work"
 )
 
-// meter charges the request to the key's user or to the key's budget, and counts the usage of requests
-// that hold no money (decisions, Users and money).
+// meter sets the Meter of o, so that the request is charged to the key's user or to the key's budget. A request that
+// holds no money has its usage counted when it ends (decisions, Users and money). A dry run is not counted.
 func (rc *requestContext) meter(o *text.Request) {
 	if rc.handlers.Ledger == nil {
 		return
@@ -184,9 +184,9 @@ func (hs *Handlers) readable(key *identity.Key, r *money.Receipt) bool {
 	return !slices.ContainsFunc(needed, func(scope string) bool { return !slices.Contains(key.Scopes, scope) })
 }
 
-// findReceipts returns the receipts of requests that held money, or else of those that held none. It
-// reads the latter first, because a request that is known to have ended then has a durable receipt if
-// it held money.
+// findReceipts returns the receipts of requests that held money, or else those of a video job, or else those of
+// requests that held none. It reads the last kind first, because a request that is known to have ended then has a
+// durable receipt if it held money. It returns none for a request that may still be charged.
 func (hs *Handlers) findReceipts(ctx context.Context, key *identity.Key, request string) ([]money.Receipt, error) {
 	free := hs.unheld(key, request)
 	all, moving, err := hs.settled(ctx, identity.AccountOf(key), request)
@@ -209,8 +209,8 @@ const (
 	receiptLook     = 10 * time.Millisecond
 )
 
-// settled returns the receipts of a request that may have ended just now. moving reports whether
-// another one may follow.
+// settled returns the receipts of a request that may have ended just now, and waits up to receiptPatience for one that
+// is being written. moving reports whether another one may follow.
 func (hs *Handlers) settled(ctx context.Context,
 	account, request string) (all []money.Receipt, moving bool, err error) {
 	for waited := time.Duration(0); ; waited += receiptLook {
