@@ -11,6 +11,10 @@
 // through a page which its browser must not read or change, such as the secret of a second factor that is not
 // confirmed yet.
 //
+// # Concurrency
+//
+// A Guard is safe for concurrent use. It keeps nothing between two requests.
+//
 // # Errors
 //
 // ErrForged is returned for a form that another site sent, or that was drawn for another browser or purpose.

@@ -14,11 +14,11 @@ import (
 	"unicode/utf8"
 )
 
-// ErrForged: the form was sent by another site, or was drawn for another browser
-// or another purpose.
+// ErrForged says that a form was sent by another site, or was drawn for another browser or another purpose.
 var ErrForged = errors.New("the form does not come from this browser's page")
 
-// FormToken goes into a form drawn for v. purpose tells one form from another.
+// FormToken returns the token that goes into a form drawn for v, and that CheckForm expects. purpose distinguishes the
+// forms.
 func (g *Guard) FormToken(v *Visitor, purpose string) string {
 	mac := hmac.New(sha256.New, g.options.Key)
 	for _, part := range []string{"form", v.binding, purpose} {
@@ -29,7 +29,7 @@ func (g *Guard) FormToken(v *Visitor, purpose string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// CheckForm is ErrForged unless r is a form that was drawn for v.
+// CheckForm returns ErrForged unless r is a form that was drawn for v and for purpose.
 func (g *Guard) CheckForm(r *http.Request, v *Visitor, purpose, token string) error {
 	if g.foreign(r) || v.binding == "" || !hmac.Equal([]byte(token), []byte(g.FormToken(v, purpose))) {
 		return ErrForged
@@ -37,10 +37,9 @@ func (g *Guard) CheckForm(r *http.Request, v *Visitor, purpose, token string) er
 	return nil
 }
 
-// foreign tells whether the browser says that another site sent r. A page whose
-// address is not sent (Referrer-Policy) posts with the origin null, and on
-// plain http outside of loopback browsers say nothing else: there the token is
-// what counts.
+// foreign reports whether the browser says that another site sent r. A page whose address is not sent (Referrer-Policy)
+// posts with the origin null. On plain http outside of loopback, browsers send no other hint, so such a request is not
+// foreign and only its token decides.
 func (g *Guard) foreign(r *http.Request) bool {
 	if !g.secure && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "null" {
 		return false
@@ -48,18 +47,18 @@ func (g *Guard) foreign(r *http.Request) bool {
 	return g.origin.Check(r) != nil
 }
 
-// maxForm bounds a form; the largest field is a few kilobytes.
+// maxForm bounds a form. The largest field has a few kilobytes.
 const maxForm = 64 << 10
 
-// Why a body is no form.
+// Errors of ReadForm, ReadUpload and ReadBody.
 var (
 	ErrFormMedia = errors.New("the body must be application/x-www-form-urlencoded")
 	ErrFormSize  = errors.New("the body is too large")
 	ErrFormText  = errors.New("the body is not a form")
 )
 
-// ReadForm reads the form in a body. Parameters in the query are no part of it.
-// Its error is one of the three.
+// ReadForm returns the form in a body. Parameters in the query are not part of it. The error is ErrFormMedia,
+// ErrFormSize or ErrFormText.
 func ReadForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
 		media != "application/x-www-form-urlencoded" {
@@ -114,8 +113,8 @@ func ReadUpload(w http.ResponseWriter, r *http.Request, most int64) (url.Values,
 	}
 }
 
-// ReadBody reads a body of the size of a form, whatever it is: ErrFormSize,
-// ErrFormText.
+// ReadBody returns a body of any type that is no larger than a form. Afterwards the request has no read deadline. The
+// error is ErrFormSize or ErrFormText.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
 	var large *http.MaxBytesError
@@ -125,8 +124,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, ErrFormText // the client left or stalled
 	}
-	// The server bounded how long the body may take; the answer, which may
-	// queue behind other passwords, is not the client's to be late with.
+	// The read deadline bounds how long the body may take. It must not end the work on the answer, which may wait for
+	// the hashing of other passwords.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has one
 	return body, nil
 }

@@ -89,8 +89,8 @@ func (g *Guard) visitorOf(s tokens.Session) Visitor {
 	return Visitor{Session: s, binding: "session " + s.ID, enrols: enrols}
 }
 
-// Binding is the same for every request of one browser until it signs in or
-// out; "": the browser brought nothing to know it by.
+// Binding returns a text that is the same for every request of one browser until it signs in or out. It is "" if the
+// browser sent no cookie by which it could be known.
 func (v *Visitor) Binding() string { return v.binding }
 
 // Visitor recognises the browser of a request.
@@ -220,7 +220,8 @@ func (g *Guard) FinishSignIn(w http.ResponseWriter, r *http.Request, v *Visitor,
 	return g.begin(w, r, value, s), nil
 }
 
-// begin replaces what the browser had by a new session.
+// begin sets the cookie of a new session. It ends the session that the browser had, removes the cookie of a guest, and
+// remembers that the user has signed in on this device.
 func (g *Guard) begin(w http.ResponseWriter, r *http.Request, cookie string, s tokens.Session) Visitor {
 	g.remember(w, g.device(r), &s.User)
 	if old, err := r.Cookie(g.session); err == nil {

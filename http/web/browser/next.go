@@ -8,10 +8,9 @@ import (
 // maxNext bounds an address to come back to.
 const maxNext = 2000
 
-// LocalPath is next if that is a path of this service to which a browser can be
-// sent, else fallback. It is strict about what it takes for a path, because
-// browsers are not: to them a backslash is a slash, and tabs and line ends are
-// nothing (decisions, authorize; open redirects).
+// LocalPath returns next if it is a path of this service to which a browser can be sent, and fallback otherwise. It
+// accepts fewer texts as a path than browsers do, because browsers take a backslash for a slash and ignore tabs and
+// line ends (decisions, authorize; open redirects).
 func LocalPath(next, fallback string) string {
 	if len(next) > maxNext || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") {
 		return fallback
