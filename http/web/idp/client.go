@@ -39,9 +39,10 @@ type Provider struct {
 	// GroupsClaim is the claim that lists a person's groups.
 	GroupsClaim string
 	// Groups says which group of the gateway the people of a group of the provider are in. The first match counts.
-	// Empty: groups of users stay as they are.
+	// If it is empty, the groups of users stay as they are.
 	Groups []Mapping
-	// Administrators are groups of the provider whose people administer the gateway. Empty: roles stay as they are.
+	// Administrators are groups of the provider whose people administer the gateway. If there are none, roles stay as
+	// they are.
 	Administrators []string
 }
 

@@ -83,7 +83,8 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// refusePrivate is called with the address to which a name has resolved, just before the connection is made.
+// refusePrivate returns an error for an address that is not public. The dialer calls it just before it connects, with
+// the address to which the name has resolved.
 func refusePrivate(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !network.IsPublic(at.Addr()) {
