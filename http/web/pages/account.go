@@ -19,7 +19,7 @@ type Account struct {
 	Clients   []ClientSetting
 }
 
-// Runway says how long the money lasts, or "" if nothing was spent or nothing is left.
+// Runway returns a text that says how long the money lasts, or "" if nothing was spent or nothing is left.
 func (a *Account) Runway() string {
 	if a.PerDay <= 0 || a.Available <= 0 {
 		return ""
@@ -83,7 +83,7 @@ type KeyUse struct {
 // Spark returns the shape of a line through the days, or "" if there was no request.
 func (u *KeyUse) Spark() string { return spark(u.Days[:]) }
 
-// Live tells whether the key can still be used, now or after it was enabled.
+// Live reports whether the key can be used, now or once it is enabled.
 func (k *Key) Live() bool { return k.Status == "active" || k.Status == "disabled" }
 
 // Percent returns how much of the budget is spent, at most 100.
@@ -92,7 +92,7 @@ func (k *Key) Percent() int64 { return percentOf(k.InWindow, k.Budget) }
 // Level returns the class of a budget's meter: warm from 90 per cent, bad when the budget is used up, else "".
 func (k *Key) Level() string { return levelOf(k.Percent()) }
 
-// Active tells whether the key can be used.
+// Active reports whether the key can be used now.
 func (k *Key) Active() bool { return k.Status == "active" }
 
 // Keys lists a user's keys and makes new ones.
@@ -113,7 +113,7 @@ type KeyEntry struct {
 	Models, AllowIPs                string
 	RPM, TPM, Slots, Budget, Expiry string
 	Window                          string
-	// Open: the form is shown unfolded.
+	// Open says whether the form is shown unfolded.
 	Open bool
 	// Was has the values of the form of a key that there is as they were drawn; "" in the form for a new key. A field
 	// that still has that value is not changed. OnDisconnect is in this form only.
@@ -210,9 +210,9 @@ type Session struct {
 	Current                bool
 }
 
-// Place says where the address is, as far as the address itself tells it: on the machine of the gateway or in a private
-// network. For addresses of the internet it is what a file of the operator says, because the gateway asks no other
-// service about them.
+// Place returns the place of the address, as far as the address itself shows it: on the machine of the gateway or in a
+// private network. For addresses of the internet it is the place in a file of the operator, because the gateway asks no
+// other service about them.
 func (s Session) Place() string {
 	at, err := netip.ParseAddr(s.Address)
 	switch at = at.Unmap(); {

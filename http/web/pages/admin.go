@@ -72,7 +72,7 @@ type Invitation struct {
 type UserEntry struct {
 	Form            Form // can be sent once
 	Username, Email string
-	// Open: the form is shown unfolded.
+	// Open says whether the form is shown unfolded.
 	Open bool
 }
 
@@ -111,7 +111,7 @@ func (u *Users) frame() frame {
 	return u.at(placeUsers, "users.html", "Users and groups").with("", "people.css", "")
 }
 
-// Lists are the links to the lists of people. Groups and AllKeys have the same.
+// Lists returns the links between the lists of people: users, groups and all keys.
 func (u *Users) Lists() []Link { return people("Users") }
 
 // Lead says how many users, groups and open invitations there are.
@@ -126,7 +126,7 @@ func (u *Users) Lead() string {
 	return lead + "."
 }
 
-// Pager tells which part of a list is shown.
+// Pager describes the part of a list that a page shows, and leads to the parts before and after it.
 type Pager struct {
 	First, Last, Total int    // counted from 1
 	Before, After      string // addresses; "": there is no such page
@@ -160,7 +160,7 @@ func (u *OneUser) frame() frame {
 	return u.at(placeUsers, "user.html", u.User.Username).with("", "usage.css", "")
 }
 
-// Lists is Users.Lists.
+// Lists returns the same links as Users.Lists.
 func (k *AllKeys) Lists() []Link { return people("All keys") }
 
 // AllKeys lists the keys of all users.

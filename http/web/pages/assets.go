@@ -134,7 +134,7 @@ func imported(name string) int {
 	return 0
 }
 
-// assetPath is for the templates.
+// assetPath returns the path at which an asset is served, for templates.
 func assetPath(name string) string {
 	paths, _ := assets()
 	return paths[name]

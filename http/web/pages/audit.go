@@ -82,7 +82,7 @@ func (r AuditRow) WhoPath() string {
 	return AuditSearch{Actor: string(r.Actor.Kind)}.address(PathAudit, 0)
 }
 
-// Source says from where and how the change was made.
+// Source returns a text that says from where and how the change was made.
 func (r AuditRow) Source() string {
 	parts := []string{r.Actor.Via, r.Actor.Address}
 	if r.Actor.Kind == state.ActorCommand {
@@ -96,7 +96,7 @@ var auditVerbs = map[string]string{"create": "created", "change": "changed", "re
 	"resume": "resumed", "start": "started", "stop": "stopped", "credit": "credited", "adjust": "adjusted",
 	"read": "read"}
 
-// What says in words what was done: "key created".
+// What returns the change in words, such as "key created".
 func (r AuditRow) What() string {
 	switch r.Action {
 	case "sign_in":

@@ -71,7 +71,7 @@ func ClientSettings(address, key, model string) []ClientSetting {
 // nameCurl is the title of the page that has examples for every shape. Pages show one of them only.
 const nameCurl = "curl"
 
-// curlExample is a request with the shape that most clients speak.
+// curlExample returns a curl command with a request in the shape that most clients speak.
 func curlExample(address, key, model string) string {
 	return "curl -N " + address + "/v1/chat/completions \\\n  -H 'Authorization: Bearer " + key + "' \\\n" +
 		"  -H 'Content-Type: application/json' \\\n  -d '{\"model\": \"" + model +

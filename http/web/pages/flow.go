@@ -6,7 +6,7 @@ package pages
 // Flow shows the requests in flight, as lanes (assets/lanes.js) and as a table, and those that ended recently.
 type Flow struct{ Viewer }
 
-// phases can be chosen.
+// flowPhases are the phases by which the list of requests can be restricted.
 var flowPhases = []string{"starting", "queued", "waiting", "replying", "in_progress", "resting"}
 
 // Phases returns the phases to choose from.
@@ -28,7 +28,7 @@ type Actors struct{ Viewer }
 
 func (a *Actors) frame() frame { return a.moving(placeActors, "actors.html", "Actors") }
 
-// moving is at for a page of what goes on.
+// moving returns the frame of a page about requests in flight, with the script that keeps it up to date.
 func (d *Viewer) moving(here place, template, title string) frame {
 	return d.at(here, template, title).with("flow.js", "flow.css", full)
 }

@@ -54,7 +54,7 @@ type Groups struct {
 
 func (g *Groups) frame() frame { return g.at(placeUsers, "groups.html", "Groups") }
 
-// Lists is Users.Lists.
+// Lists returns the same links as Users.Lists.
 func (g *Groups) Lists() []Link { return people("Groups") }
 
 // OneGroup is a group with its members.

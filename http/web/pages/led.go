@@ -69,7 +69,7 @@ func spark(numbers []int64) string {
 	return b.String()
 }
 
-// Words says what the line shows.
+// Words returns in words what the line shows.
 func (u *RecentUse) Words() string {
 	sum := int64(0)
 	for _, n := range u.Days {

@@ -11,8 +11,8 @@ type Live struct {
 	Maker
 }
 
-// What the page offers: sizes, and lengths in seconds
-// (wire/videos.md 2). The gateway knows best what a model can do.
+// The sizes, and the lengths in seconds, that the page offers (wire/videos.md 2). A model may accept fewer of them; the
+// gateway then answers with an error.
 var (
 	liveFrames = []Frame{{"1280x720", "wide", true}, {"720x1280", "tall", false}, {"1792x1024", "wide, large", true},
 		{"1024x1792", "tall, large", false}}
@@ -31,6 +31,7 @@ func (*Live) Frames() []Frame { return liveFrames }
 // Seconds returns the lengths to choose from.
 func (*Live) Seconds() []string { return liveSeconds }
 
+// frame returns the frame of the page, which has the side bar only for a signed-in user.
 func (l *Live) frame() frame {
 	f := frame{
 		template: "live.html",

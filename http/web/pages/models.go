@@ -49,7 +49,8 @@ var modelOrders = []struct {
 	{"price", "Price of output", func(a, b *ModelRow) int { return cmp.Compare(a.Price.order(), b.Price.order()) }},
 }
 
-// Select takes the models that the query selects, in its order.
+// Select fills in Models with those of all that the query selects, in the order that it asks for. It also counts all
+// models for Lead and Kinds.
 func (m *Models) Select(all []ModelRow) {
 	m.All, m.counts = len(all), map[string]int{}
 	text := strings.ToLower(strings.TrimSpace(m.Query.Text))
@@ -67,7 +68,7 @@ func (m *Models) Select(all []ModelRow) {
 	}
 }
 
-// Lead says how many models there are and of when the figures are.
+// Lead returns the sentence below the title, which says how many models there are and from when the figures are.
 func (m *Models) Lead() string {
 	return plural(int64(m.All), "model") + ", measured in the last hour."
 }
@@ -163,7 +164,8 @@ func (s *ModelSpeed) RateText() string {
 	return strconv.FormatFloat(s.Rate, 'f', 0, 64)
 }
 
-// Spark returns the path of the tokens per second of each minute, in a box of 60 by 20. Minutes without any are gaps.
+// Spark returns an SVG path of 60 bars in a box of 60 by 20, one for the tokens per second in each minute of the last
+// hour. Minutes without any are gaps.
 func (s *ModelSpeed) Spark() string {
 	most := 1.0
 	for _, r := range s.Rates {
@@ -226,7 +228,7 @@ func (p *ModelPrice) order() int64 {
 	return p.Output
 }
 
-// Path is the address of the model's own page.
+// Path returns the address of the model's own page.
 func (m *ModelRow) Path() string { return "/account/models/" + url.PathEscape(m.Name) }
 
 // TryPath returns the address of the page on which the model can be tried, with the model chosen, or "" if there is no

@@ -61,9 +61,9 @@ const (
 	full = "full" // for tables with many columns
 )
 
-// leads is a value of form-action. Browsers hold every redirect that follows a
-// form against it, the app's own ones behind its callback included: naming the
-// callback's host would break those that send people on to another.
+// leads is a value of the directive form-action. Browsers check every redirect that follows a form against it, also the
+// app's own redirects after its callback. Naming the callback's host would therefore break apps that redirect to
+// another host.
 type leads string
 
 // The values of leads: no form, forms of this service, and sign-in pages that lead on to an app on the web or to one on
@@ -139,7 +139,7 @@ func Address(path string, query map[string]string) string {
 	return path + "?" + v.Encode()
 }
 
-// place64 returns a place in a list for an address, "" for its begin.
+// place64 returns a place in a list as a parameter of an address, or "" for the beginning of the list.
 func place64(n int64) string {
 	if n == 0 {
 		return ""

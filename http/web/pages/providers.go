@@ -50,7 +50,8 @@ func (q ProviderQuery) address() string {
 	return Address(string(placeProviders), map[string]string{"q": q.Text, "sort": q.Sort, "open": q.Open})
 }
 
-// Lead says how many providers there are and of when the figures are.
+// Lead returns the sentence below the title, which says how many providers there are, how many need attention, and from
+// when the figures are.
 func (p *Providers) Lead() string {
 	lead := plural(int64(p.All), "provider")
 	if n := len(p.Attention); n == 1 {
@@ -141,7 +142,8 @@ func (p *Providers) Columns() (columns []Column) {
 	return columns
 }
 
-// Select takes the rows that the query selects, in its order. The page needs all rows for its sentences.
+// Select fills in Rows with those of all that the query selects, in the order that it asks for. It also fills in All,
+// Attention and Open, which are about all rows and do not depend on the text of the query.
 func (p *Providers) Select(all []ProviderRow) {
 	p.All = len(all)
 	text := strings.ToLower(p.Query.Text)
@@ -350,8 +352,8 @@ func (r *ProviderRow) KeysText() string {
 	return plural(int64(len(dots)), "key") + ": " + strings.Join(words, ", ")
 }
 
-// Spark returns the path of the mean time to the first token of each minute, in a box of 60 by 20, or "" without one.
-// Minutes without a request are gaps.
+// Spark returns an SVG path of 60 bars in a box of 60 by 20, one for the mean time to the first token in each minute of
+// the last hour. Minutes without a request are gaps. It returns "" if no minute has a request.
 func (r *ProviderRow) Spark() string {
 	most := int64(0)
 	for _, m := range r.Hour.Minutes {
@@ -369,7 +371,7 @@ func (r *ProviderRow) Spark() string {
 	return path.String()
 }
 
-// SparkText says in words what the line shows.
+// SparkText says in words what the bars of Spark show.
 func (r *ProviderRow) SparkText() string {
 	worst := int64(0)
 	for _, m := range r.Hour.Minutes {
@@ -389,7 +391,7 @@ func (r *ProviderRow) Left(b flow.Bucket) string {
 // Waited returns how long the first request of a queue has waited.
 func (r *ProviderRow) Waited(q flow.Queue) string { return Seconds(milliseconds(q.OldestMs)) }
 
-// Counters returns counters as text, the highest first.
+// Counters returns counters as text in their order, which is the highest first, or "none".
 func (r *ProviderRow) Counters(all []flow.Count) string {
 	words := make([]string, len(all))
 	for i, c := range all {

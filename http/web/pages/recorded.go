@@ -81,9 +81,10 @@ func NewRecorded(x *recording.Exchange, said, path string) *Recorded {
 	return r
 }
 
-// room is the size that is left on the page.
+// room is the number of bytes of HTML that may still be put on the page. Its methods take what they return from it.
 type room int
 
+// attempt returns an attempt with its calls, whose bodies and headers are cut to the room that is left.
 func (left *room) attempt(number int, a *recording.Attempt) RecordedAttempt {
 	out := RecordedAttempt{Name: fmt.Sprintf("Attempt %d", number), Simulated: a.Simulated}
 	for _, name := range []string{a.Target.Provider, a.Target.Model} {

@@ -336,7 +336,7 @@ func Seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Minutes(), 'f', 0, 64) + " min"
 }
 
-// FirstText, TookText and QueuedText are the durations of the row.
+// FirstText, TookText and QueuedText return the durations of the row as text.
 func (r *RequestRow) FirstText() string  { return Seconds(r.First) }
 func (r *RequestRow) TookText() string   { return Seconds(r.Took) }
 func (r *RequestRow) QueuedText() string { return Seconds(r.Queued) }

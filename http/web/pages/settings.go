@@ -78,7 +78,7 @@ func (r *ReviewChange) frame() frame { return r.setup("reviewchange.html", "Revi
 // Savable reports whether the change can be saved.
 func (r *ReviewChange) Savable() bool { return len(r.Review.Mistakes) == 0 && r.Recent }
 
-// PlaceText says where a change is kept.
+// PlaceText returns a sentence that says where a change is kept.
 func PlaceText(place, file string) string {
 	switch place {
 	case "file":
@@ -89,7 +89,7 @@ func PlaceText(place, file string) string {
 	return "Changes are kept until the gateway ends, because it has no data directory."
 }
 
-// setup is at for a page of the configuration.
+// setup returns the frame of a page of the configuration.
 func (d *Viewer) setup(template, title string) frame {
 	return d.at(placeProviders, template, title).with("", "settings.css", "")
 }

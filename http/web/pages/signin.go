@@ -12,11 +12,11 @@ const PathAuthorize = "/api/oauth2/authorize"
 // Form holds the data of every form besides its fields.
 type Form struct {
 	Action string
-	ID     string // what it is about: a transaction, a requestContext
-	Token  string // that it was drawn for this browser
+	ID     string // what it is about, such as a sealed request, or a random id with which it can be sent once only
+	Token  string // proves that the form was made for this browser
 }
 
-// App is an app as the people hear of it that it wants something from.
+// App describes an app to the people whom it asks for access.
 type App struct {
 	Name        string
 	Description string
@@ -39,7 +39,7 @@ func (a *App) leads() leads {
 type SignIn struct {
 	Form
 	App *App
-	// Consents: there is no further page, signing in is the yes (decisions,
+	// Consents says that signing in also grants the app its access, because no page asks for it afterwards (decisions,
 	// auto_authorize).
 	Consents bool
 	Host     string // the gateway's, "" with an app, whose own host the page names
@@ -53,6 +53,7 @@ type SignIn struct {
 	Problem string
 }
 
+// frame returns the frame of the page. Its forms may redirect to the app for which the user signs in.
 func (s *SignIn) frame() frame {
 	f := frame{template: "signin.html", title: "Sign in", style: "signin.css", leads: toSelf}
 	if s.Passkey != nil && s.Halfway == "" {

@@ -379,7 +379,7 @@ func (r *Report) axis(steps int) []string {
 	return all
 }
 
-// round is the next number that reads well, also when halved.
+// round returns the next number from n on that reads well, also when it is halved: 2, 4 or 10 times a power of ten.
 func round(n int64) int64 {
 	for unit := int64(1); ; unit *= 10 {
 		for _, digit := range []int64{2, 4, 10} {
@@ -430,7 +430,7 @@ func (r *Report) Change(now, before *Use) string {
 // Width returns how many steps have begun after the first one.
 func (r *Report) Width() int { return r.Elapsed - 1 }
 
-// Steps says how long a step is.
+// Steps returns the length of a step as a word: hourly, daily or weekly.
 func (r *Report) Steps() string {
 	switch r.Step {
 	case time.Hour:
@@ -450,10 +450,10 @@ func (r *Report) Spark(s *Spender) string {
 	return spark(numbers)
 }
 
-// ChangeOf is Change of one row.
+// ChangeOf returns the change of one row, as Change writes it.
 func (r *Report) ChangeOf(s *Spender) string { return r.Change(&s.Total, &s.Before) }
 
-// ChangeOfAll is Change of all rows.
+// ChangeOfAll returns the change of all rows together, as Change writes it.
 func (r *Report) ChangeOfAll() string { return r.Change(&r.Total, &r.TotalBefore) }
 
 // change returns a change in per cent. What was nothing before is new, because no per cent says it.

@@ -206,15 +206,15 @@ func initials(name string) string {
 	return string(letters[:min(len(letters), 2)])
 }
 
-// at is the frame of a page behind sign-in.
+// at returns the frame of a page behind sign-in.
 func (d *Viewer) at(here place, template, title string) frame {
 	return frame{template: template, title: title, viewer: d, here: here, leads: toSelf}
 }
 
-// Formats of times. All are of UTC, and say so where the hour is shown.
+// formatDay returns the day of t. All formats of times are of UTC, and say so where they show the hour.
 func formatDay(t time.Time) string { return t.UTC().Format("2 Jan 2006") }
 
-// formatLastDay is the last day that is not wholly after t.
+// formatLastDay returns the day that contains the moment before t, which is the last day of a time that ends at t.
 func formatLastDay(t time.Time) string { return formatDay(t.Add(-time.Nanosecond)) }
 
 // formatTime returns a time to the minute, for people.
