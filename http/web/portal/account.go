@@ -14,7 +14,8 @@ import (
 // defaultDays is the number of days of the usage that pages about a user show.
 const defaultDays = 30
 
-// account shows what there is and what was used.
+// account shows the page of the user's own account: the balance, the usage of the last defaultDays, how long budgets
+// last, and the latest requests.
 func (rc *requestContext) account() {
 	balance, err := rc.options.Ledger.Balance(rc.r.Context(), rc.user.Username)
 	if err != nil {

@@ -31,7 +31,7 @@ func (rc *requestContext) allKeys() {
 	}
 	shown, pager := part(rc, pathAllKeys, found)
 	shown = slices.Clone(shown)
-	slices.Reverse(shown) // keyLines wants them as the state has them
+	slices.Reverse(shown) // keyLines expects the sequence of the state, oldest first
 	view := &pages.AllKeys{Viewer: rc.viewer(), Query: search, Pager: pager, Keys: rc.keyLines(shown),
 		Recordings: rc.recordingKept()}
 	users := map[string]string{}
@@ -48,7 +48,8 @@ func (rc *requestContext) allKeys() {
 	rc.show(http.StatusOK, view)
 }
 
-// changeAnyKey enables, disables or revokes a key of any user.
+// changeAnyKey does to a key of any user what the address names: it enables, disables or revokes the key, or starts or
+// ends the recording of its requests.
 func (rc *requestContext) changeAnyKey() {
 	id, ctx := rc.r.PathValue("id"), rc.r.Context()
 	var word string

@@ -8,12 +8,12 @@
 // state. It is not for apps: they have http/oauth.
 //
 //	GET page --not signed in--> /signin?next=page --POST--> page
-//	POST form --303--> page?done=word        what was done is said once there
-//	POST form --200--> a secret, shown once  never kept, so nowhere to go to
+//	POST form --303--> page?done=word        the page reports the change once
+//	POST form --200--> a secret, shown once  it is not kept, so no other page can show it
 //	POST form --4xx--> the same page, with what was typed and what is wrong
 //
-// Whatever is not the visitor's own does not exist to him: 404, the pages of
-// administration included.
+// A page or an object that the user may not see is answered with 404, as if it
+// did not exist. This includes the pages of administration.
 //
 // # Adding a page
 //

@@ -87,9 +87,9 @@ func (p *Portal) sendToProvider(w http.ResponseWriter, r *http.Request, v *brows
 	return nil
 }
 
-// returned takes the answer of a provider. The browser's attempt ends whatever the answer is. The attempt in
-// the cookie shows that this browser began the sign-in at this provider; without it, the answer may be one
-// that an attacker has planted.
+// returned handles the answer of a provider, with which the browser comes back. The browser's attempt ends whatever the
+// answer is. The attempt in the cookie shows that this browser began the sign-in at this provider. Without it, the
+// answer may be one that an attacker has planted.
 func (p *Portal) returned(w http.ResponseWriter, r *http.Request) {
 	v, err := p.options.Browser.EnsureVisitor(w, r)
 	if err != nil {

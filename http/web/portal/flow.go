@@ -21,7 +21,7 @@ const (
 	pathFlowRequests  = pathFlow + "/requests"
 )
 
-// flowRoutes are the pages of what goes on; none without an overview.
+// flowRoutes adds the pages of the requests in flight, providers and actors. Without an overview it adds none.
 func (p *Portal) flowRoutes(handle routeFunc) {
 	if p.options.Overview == nil {
 		return
@@ -40,7 +40,7 @@ func (p *Portal) flowRoutes(handle routeFunc) {
 	handle("GET "+pathFlow+"/socket", p.flowSocket)
 }
 
-// findRequest leads to the page of the id that was typed.
+// findRequest redirects to the page of the request whose id was typed.
 func (rc *requestContext) findRequest() {
 	id := rc.query("id")
 	d, err := rc.options.Overview.Find(rc.r.Context(), id, "")
@@ -120,7 +120,8 @@ func (rc *requestContext) setPaused(paused bool) {
 	rc.done(pathFlowProviders, word)
 }
 
-// flowSocket pushes what the pages show.
+// flowSocket serves the WebSocket over which the figures of these pages are updated. It ends when the administrator's
+// session or role ends.
 func (p *Portal) flowSocket(w http.ResponseWriter, r *http.Request) {
 	owner, err := p.watcher(r)
 	if err == nil {

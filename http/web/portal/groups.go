@@ -63,8 +63,8 @@ func limitsOf(view state.View, owner string, c *identity.Ceiling, scope budget.S
 	return l
 }
 
-// restrictions are the ceilings of the visitor, for the visitor's own pages, and whether keys and tokens may be
-// created.
+// restrictions returns the ceilings that restrict the user, for the user's own pages, and whether the user may create
+// keys and tokens.
 func (rc *requestContext) restrictions() (limits []pages.Limits, mayCreate bool) {
 	view := rc.options.State.View()
 	u, _ := identity.FindUser(view, rc.user.ID)
@@ -95,7 +95,8 @@ func (rc *requestContext) createGroup() {
 	rc.done(pathGroup(g.ID), "group_created")
 }
 
-// groupProblem is problem with another sentence for a name that is taken, because it is the name of a group here.
+// groupProblem returns the status and the sentence for an error, as problem does. A name that is taken has another
+// sentence, because it is the name of a group here.
 func (rc *requestContext) groupProblem(err error) (status int, text string) {
 	if errors.Is(err, tokens.ErrExists) {
 		return http.StatusConflict, "There is a group of this name."

@@ -36,14 +36,14 @@ func (rc *requestContext) keysView() *pages.Keys {
 	return view
 }
 
-// scopesOf are the scopes that the ceilings of a user leave the user's keys.
+// scopesOf returns the scopes that the ceilings of a user permit to the user's keys.
 func (rc *requestContext) scopesOf(user int64) []string {
 	view := rc.options.State.View()
 	u, _ := identity.FindUser(view, user)
 	return identity.ScopesOf(view, &u, registry.Scopes())
 }
 
-// keyEntry is the empty form for a new key with some of the scopes.
+// keyEntry returns the empty form for a key, with a box for each of the scopes.
 func keyEntry(scopes []string, form pages.Form) pages.KeyEntry {
 	e := pages.KeyEntry{Form: form}
 	for _, s := range scopes {
@@ -52,8 +52,8 @@ func keyEntry(scopes []string, form pages.Form) pages.KeyEntry {
 	return e
 }
 
-// keyLines are keys as lists show them, the newest first and those that were
-// revoked last.
+// keyLines returns keys as lists show them, the newest first and those that were revoked last. keys must be in the
+// sequence of the state, which is oldest first.
 func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 	now := rc.options.Now()
 	spends := rc.options.State.View()
@@ -93,9 +93,9 @@ func (rc *requestContext) createKey() {
 	}
 }
 
-// makeKey makes the key that the form asks for, once; n says whose it is and who makes it. If it cannot,
-// again shows the form and why. On success the secret is in memory for this reply only; the state has its
-// hash.
+// makeKey makes the key that the form asks for, once even if the form is sent twice. n says whose the key is and who
+// makes it. If the key cannot be made, makeKey calls again, which shows the form with the reason, and ok is false. The
+// secret is only returned here, because the state has its hash.
 func (rc *requestContext) makeKey(n tokens.NewKey,
 	again func(status int, problem string)) (name, secret string, ok bool) {
 	ok = rc.once(again, func() (err error) {
@@ -107,8 +107,8 @@ func (rc *requestContext) makeKey(n tokens.NewKey,
 	return n.Name, secret, ok
 }
 
-// readKey reads the form. The first field that cannot be read is the error; its text names the field in the
-// words of the page.
+// readKey reads the fields of the form into n. The error is about the first field that cannot be read, and names it in
+// the words of the page.
 func (rc *requestContext) readKey(n *tokens.NewKey) error {
 	f := fields{form: rc.form}
 	n.Name, n.Scopes, n.Models = f.text("name"), rc.form["scope"], f.list("models")
@@ -138,7 +138,7 @@ func fillKey(e *pages.KeyEntry, v url.Values) {
 	}
 }
 
-// clients are the settings of clients with a key, at the address that the browser uses.
+// clients returns the settings with which client programs use a key, at the address that the browser uses.
 func (rc *requestContext) clients(key string) []pages.ClientSetting {
 	return pages.ClientSettings(rc.addressFor(rc.r), key, rc.exampleModel())
 }
@@ -157,7 +157,7 @@ func (rc *requestContext) connect() {
 	rc.show(http.StatusOK, view)
 }
 
-// changeKey enables, disables or revokes a key.
+// changeKey does to a key of the user what the address names: it enables, disables, edits, rotates or revokes the key.
 func (rc *requestContext) changeKey() {
 	id, ctx := rc.r.PathValue("id"), rc.r.Context()
 	switch rc.r.PathValue("action") {
@@ -188,9 +188,9 @@ func (rc *requestContext) oneKey() {
 	}
 }
 
-// keyView returns the page of the key that the path names, with an empty form, and the values for the form.
-// It is nil, and the answer written, if the user has no such key. Was, the values at the time at which the
-// form was drawn, goes with the form, so that editKey knows what the user has changed.
+// keyView returns the page of the key that the path names, with an empty form, and the values for the form. If the user
+// has no such key, it answers 404 and returns nil. The field was of the form carries the values with which it was
+// drawn, so that editKey knows what the user has changed.
 func (rc *requestContext) keyView() (*pages.OneKey, url.Values) {
 	k, ok := rc.ownKey(rc.r.PathValue("id"))
 	if !ok {
@@ -281,9 +281,9 @@ func (rc *requestContext) editKey(id string) {
 	}
 }
 
-// changedScopes returns the scopes of a key that has some and whose form was drawn with the ticks was and sent with the
-// ticks sent. The ceilings of the user hide boxes, and a scope without a box stays: a key that loses its last scope may
-// do everything, which only a user can ask for who sees all its scopes and removes the ticks.
+// changedScopes returns the new scopes of a key that has the scopes has. was are the boxes that were ticked when its
+// form was drawn, and sent those that are ticked now. A scope that the ceilings of the user hide has no box, and the
+// key keeps it. Otherwise a key could lose its last scope by accident, and a key without scopes may do everything.
 func changedScopes(has, was, sent []string) []string {
 	left := slices.DeleteFunc(slices.Clone(has), func(s string) bool {
 		return slices.Contains(was, s) || slices.Contains(sent, s)

@@ -23,7 +23,8 @@ var (
 			"From elsewhere, use the command: stagedoor users create NAME --admin"}
 )
 
-// linkOf finds the one-time link with this secret and answers the request itself if the link cannot be used.
+// linkOf returns the form of the one-time link with this secret. It returns nil if the link cannot be used, and has
+// answered the request with an error page then.
 func (p *Portal) linkOf(w http.ResponseWriter, r *http.Request, secret string) *pages.ChoosePassword {
 	link, u, err := p.options.Registry.CheckLink(secret)
 	switch {
@@ -60,7 +61,8 @@ func (p *Portal) linkPage(w http.ResponseWriter, r *http.Request) {
 	p.write(w, r, http.StatusOK, view)
 }
 
-// useLink sets the password and signs in.
+// useLink handles the form of a one-time link. It makes the user if the link is an invitation or that of the first
+// administrator, sets the password and signs in. The registry uses up the link.
 func (p *Portal) useLink(w http.ResponseWriter, r *http.Request) {
 	form, v, ok := p.readVisitorForm(w, r)
 	if !ok {

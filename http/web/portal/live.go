@@ -67,9 +67,10 @@ func pageOfKey(id string) string {
 	return ""
 }
 
-// ForwardRoutes calls handle with the routes that pages use in place of /v1. Each is served by next as the path below
-// /v1: those of scripted pages with a key that can do no more than the page, the question of the first page with the
-// first key. It calls forward with those whose dry run is that of the route below /v1.
+// ForwardRoutes adds the routes that pages use in place of /v1. next serves a request of a scripted page under the same
+// path below /v1, with a key that can do no more than the page (delegate), and the question of the first page with the
+// first key. ForwardRoutes calls forward for the routes that leave dry runs to the route below /v1, and handle for the
+// others, which have no dry run.
 func (p *Portal) ForwardRoutes(handle, forward func(pattern string, h http.HandlerFunc), next http.Handler) {
 	handle("POST "+pathAsk, p.ask(next))
 	for _, page := range scriptedPages {
@@ -143,7 +144,9 @@ func (p *Portal) forward(page *scriptedPage, next http.Handler) http.HandlerFunc
 	}
 }
 
-// delegate returns the key that a request of the script of a page is served with.
+// delegate returns the key with which a request of a page's script is served. It is made for this request only and has
+// the scopes of the page and the limits of the signed-in user. It returns an error for the client if no user is signed
+// in, or if a request that changes something has no valid token of the page's form.
 func (p *Portal) delegate(page *scriptedPage, r *http.Request) (identity.Key, error) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {
@@ -160,7 +163,7 @@ func (p *Portal) delegate(page *scriptedPage, r *http.Request) (identity.Key, er
 			"this page is of another session: reload it and try again")
 	}
 	user := visitor.Session.User
-	// The key exists for this request only. It is not stored, so it cannot be stolen, and its id names the page and the
+	// The key is not stored, so it cannot be stolen, and its id names the page and the
 	// user in the log of requests and in receipts. The ceilings of the user bind it like any key of the user.
 	return identity.Key{
 		ID:      page.keyPrefix() + strconv.FormatInt(user.ID, 10),

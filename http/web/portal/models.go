@@ -131,7 +131,8 @@ var textAPIs = []struct {
 }{{"C", "chat completions", "chat"}, {"R", "responses", "responses"}, {"M", "messages", "messages"},
 	{"L", "completions", "completions"}, {"G", "generateContent", "gemini"}}
 
-// apisOf says for each API of text whether a provider of the plan speaks it. The simulator speaks all of them.
+// apisOf returns the APIs of text, each with whether a provider of the plan speaks it natively. The simulator speaks
+// all of them.
 func apisOf(plan []catalog.Candidate) []pages.API {
 	var all []pages.API
 	for _, a := range textAPIs {

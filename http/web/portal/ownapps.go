@@ -70,8 +70,8 @@ func (rc *requestContext) appsAgain(status int, problem string) {
 	rc.show(status, view)
 }
 
-// ofApp returns a handler that serve handles with the app that the path names, if the user has registered it. For all
-// other users it does not exist. The owner of an app never changes, so serve needs no further check.
+// ofApp returns a handler that calls serve with the app that the path names. It answers 404 unless the signed-in user
+// has registered the app. The owner of an app never changes, so serve needs no further check.
 func ofApp(serve func(*requestContext, tokens.App)) func(*requestContext) {
 	return named(func(rc *requestContext, id int64) (tokens.App, bool) {
 		a, err := rc.options.Registry.App(id)

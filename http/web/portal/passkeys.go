@@ -128,7 +128,7 @@ func (p *Portal) Passkey(v *browser.Visitor, next string) *pages.Passkey {
 		Token: p.options.Browser.FormToken(v, purposeSignIn)}}
 }
 
-// signInPasskey takes the answer of a device.
+// signInPasskey handles the form with which a device answers a challenge, and signs its user in.
 func (p *Portal) signInPasskey(w http.ResponseWriter, r *http.Request) {
 	form, v, next, ok := p.readSignIn(w, r)
 	if !ok {

@@ -179,7 +179,8 @@ func (rc *requestContext) confirmed(u tokens.User) bool {
 	return false
 }
 
-// ofAnother is ofUser for what administrators cannot do to themselves, because the last one must not lock everyone out.
+// ofAnother returns a handler as ofUser does, which refuses administrators who act on themselves. It is for changes by
+// which the last administrator could lock everyone out.
 func ofAnother(what string, serve func(*requestContext, tokens.User)) func(*requestContext) {
 	return ofUser(func(rc *requestContext, u tokens.User) {
 		if u.ID == rc.user.ID {

@@ -367,8 +367,9 @@ func administering(serve func(*requestContext)) func(*requestContext) {
 }
 
 // enter returns the context of a request of a signed-in user. If it returns false, it has written the reply: a redirect
-// to the sign-in page, which leads back afterwards, or an error page. A form that was sent without a session is lost,
-// and the browser comes back to a page near it. From here on the audit log names the user as the actor of the request.
+// to the sign-in page, which leads back afterwards, or to the page of the second factor that the user must set up, or
+// an error page. A form that was sent without a session is lost, and the browser comes back to a page near it. From
+// here on the audit log names the user as the actor of the request.
 func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*requestContext, bool) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {

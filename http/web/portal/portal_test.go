@@ -19,7 +19,7 @@ import (
 	"stagedoor/state/requestlog"
 )
 
-// pagesOf lists every page by who may see it.
+// memberPages and the lists below have every page, by who may see it.
 var memberPages = []string{
 	"/account",
 	"/account/keys",

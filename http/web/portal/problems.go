@@ -34,7 +34,7 @@ var (
 // failureDocument is the page for a document that does not exist.
 var failureDocument = &pages.Failure{Title: "Not found", Message: "No document has this name. /docs/ lists them all."}
 
-// problemSent is of a form that was sent before.
+// problemSent is the text that a form shows if it was sent before.
 const problemSent = "This form was sent already. What it asked for was done once; look below before you send it again."
 
 // notices maps a word in a page's address to the sentence it shows after a change. A
@@ -141,9 +141,9 @@ func (rc *requestContext) concluded(err error, path, what string) {
 	}
 }
 
-// changed is concluded for a change of what belongs to others, which an administrator or a lead has made. The log names
-// the one who made it; message and about say what was changed. It has no line for a change that was refused, because
-// the audit log has none either.
+// changed ends a form as concluded does, after a change of what belongs to others, which an administrator or a lead has
+// made. It also logs the change with the one who made it. message and about say what was changed. A change that was
+// refused is not logged, because it is not in the audit log either.
 func (rc *requestContext) changed(err error, path, word, message string, about ...any) {
 	if err == nil {
 		rc.options.Logger.Info(message, append(about, "by", rc.user.ID)...)

@@ -32,7 +32,8 @@ var ErrSilent = errors.New("the gateway that keeps the recording does not answer
 // recordingTimes are the times that the form of a recording offers.
 var recordingTimes = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": tokens.MaxRecording}
 
-// recordingKept says for how long what recorded keys send is kept, or is "" if no key can be recorded.
+// recordingKept returns a text that says how long the exchanges of recorded keys are kept, or "" if no key can be
+// recorded.
 func (p *Portal) recordingKept() string {
 	if p.options.Recordings == nil {
 		return ""
@@ -92,7 +93,9 @@ func (rc *requestContext) recorded(r *requestlog.Record) (*recording.Exchange, e
 		After:  state.Fields{"request": r.ID, "user": r.User}})
 }
 
-// addRecording adds what was sent and answered to the page of a request, or where it is.
+// addRecording adds to the page of a request what was sent and answered. If that is not available, it adds the reason:
+// the gateway that has it does not answer, or it cannot be read. If the request was not recorded, an administrator gets
+// the address at which the recording of its key is switched on.
 func (rc *requestContext) addRecording(view *pages.OneRequest) {
 	view.FromPage = pageOfKey(view.Key)
 	k, err := identity.FindKey(rc.options.State.View(), view.Key)

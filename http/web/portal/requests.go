@@ -59,9 +59,9 @@ func (rc *requestContext) logOwner() string {
 	return string(state.OwnerOf("", rc.user.Username))
 }
 
-// asked reads what the address asks for. What makes no sense is left out. An address that was edited by hand
-// therefore shows a page, with the last range in place of an impossible one. Without both ends of a time, the
-// time is the range, which ends with the present minute.
+// asked returns the search that the address asks for. It ignores parameters that make no sense, so that an address that
+// was edited by hand still shows a page. If the address does not have both ends of a time, the time is that of its
+// range, which ends with the present minute.
 func (rc *requestContext) asked() pages.Asked {
 	now := rc.options.Now()
 	a := pages.Asked{Text: strings.TrimSpace(rc.query("q")), Group: rc.query("of") == "group" && rc.user.Leads}

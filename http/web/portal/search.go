@@ -150,7 +150,8 @@ func (rc *requestContext) appHits(text string) (hits []pages.Hit) {
 	return hits
 }
 
-// requestHits finds requests by the beginning of their ids. Other searches of the log are those of its own page.
+// requestHits finds requests by the first characters of their ids, six at least. Other searches of the log are those of
+// its own page.
 func (rc *requestContext) requestHits(text string) (hits []pages.Hit) {
 	log, err := rc.openLog()
 	if err != nil || log == nil || len(text) < 6 || strings.ContainsAny(text, " :\"") {

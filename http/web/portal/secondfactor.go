@@ -81,7 +81,8 @@ func (rc *requestContext) enableSecondFactor() {
 	}
 }
 
-// ownLogin returns the login with which the signed-in user confirms a change. Strangers who guess do not count for it.
+// ownLogin returns the login with which the signed-in user confirms a change. Its failures are counted for this
+// session, so that wrong passwords that others type elsewhere do not keep the user from it.
 func (rc *requestContext) ownLogin(password string) tokens.Login {
 	return tokens.Login{Username: rc.user.Username, Password: password, From: auth.Remote(rc.r),
 		Device: "session " + rc.visitor.Session.ID}
@@ -97,7 +98,8 @@ func (rc *requestContext) renewRecovery() {
 	rc.show(http.StatusOK, pages.SecretRecovery(rc.viewer(), codes))
 }
 
-// disableSecondFactor turns the second factor off, with a code of it.
+// disableSecondFactor turns the second factor off for a user who types a code of it. It refuses that to a user whose
+// role needs one.
 func (rc *requestContext) disableSecondFactor() {
 	// A user whose role needs a second factor would be asked to set it up again at once, and could sign in without it
 	// until then.

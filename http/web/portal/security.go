@@ -87,7 +87,7 @@ func (rc *requestContext) confirm() error {
 	return rc.options.Registry.ConfirmCode(rc.r.Context(), rc.user.ID, rc.form.Get("code"))
 }
 
-// confirmFirst is confirm without the code.
+// confirmFirst checks what confirm checks, except for the code.
 func (rc *requestContext) confirmFirst() error {
 	if !rc.user.HasPassword {
 		return rc.options.Registry.ConfirmSession(&rc.visitor.Session)

@@ -31,7 +31,7 @@ const (
 // pathTestAll tests all providers.
 const pathTestAll = pathFlowProviders + "/test"
 
-// settingsRoutes are the pages that change providers and models; there are none without a configuration.
+// settingsRoutes adds the pages that change providers and models. Without a configuration it adds none.
 func (p *Portal) settingsRoutes(handle routeFunc) {
 	if p.options.Settings == nil {
 		return

@@ -52,7 +52,7 @@ func (p *Portal) signInView(v *browser.Visitor, next string) *pages.SignIn {
 	return view
 }
 
-// signIn takes the form.
+// signIn handles the form of the sign-in page: a username and a password, or the code of a second factor after them.
 func (p *Portal) signIn(w http.ResponseWriter, r *http.Request) {
 	form, v, next, ok := p.readSignIn(w, r)
 	if !ok {
@@ -121,7 +121,8 @@ func (p *Portal) refusedLogin(w http.ResponseWriter, r *http.Request, err error)
 	return (&requestContext{Portal: p, w: w, r: r}).problem(err)
 }
 
-// signOutPage is for who typed the address: signing out takes a form.
+// signOutPage shows the form with which the user signs out. It is for a person who typed the address, because signing
+// out takes a form.
 func (rc *requestContext) signOutPage() { rc.show(http.StatusOK, &pages.SignOut{Viewer: rc.viewer()}) }
 
 // signOut ends the session of this browser. A user who signed in at a provider may sign out there, too. That is not

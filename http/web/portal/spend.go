@@ -436,7 +436,7 @@ func (rc *requestContext) sumLedger(s *spending, r *pages.Report, t *spendTime) 
 	return nil
 }
 
-// name gives the rows of a report their names and the terms that select their requests.
+// name sets the names of the rows of a report, and the search terms that select their requests.
 func (rc *requestContext) name(r *pages.Report) {
 	view := rc.options.State.View()
 	for _, s := range r.Rows {

@@ -293,7 +293,7 @@ func (rc *requestContext) moveMoney(u tokens.User) {
 	}
 }
 
-// setStatus enables or disables an account.
+// setStatus enables or disables an account. Administrators cannot disable their own.
 func (rc *requestContext) setStatus(u tokens.User) {
 	status, err := strconv.Atoi(rc.form.Get("status"))
 	if err != nil {
