@@ -75,11 +75,14 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 	}
 }
 
-// givenInput returns the input that a call came with, or "" for an empty object, after which deltas
-// follow. Some servers write the input as a string with JSON in it.
+// givenInput returns the input that a call came with, or "" for null and for an empty object, after
+// which deltas follow. Some servers write the input as a string with JSON in it.
 func givenInput(v gjson.Result) string {
-	if v.Type == gjson.String {
+	switch v.Type {
+	case gjson.String:
 		return v.Str
+	case gjson.Null:
+		return ""
 	}
 	given := ""
 	v.ForEach(func(_, _ gjson.Result) bool {
