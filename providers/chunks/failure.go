@@ -1,10 +1,12 @@
 package chunks
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -13,8 +15,9 @@ import (
 )
 
 // DecodeError reads an upstream's refusal. Beside the envelope it reads the other forms of
-// servers of this family: {"error":"text"}, {"message"}, {"detail"}, and each of them in an
-// array of one element. The header has nothing that the body does not have.
+// servers of this family: {"error":"text"}, {"message"}, {"detail"}, a list of mistakes in either of
+// the last two, and each of them in an array of one element. The header has nothing that the body does
+// not have.
 func DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	e := dialogue.Reported(status, dialogue.TypeOf(status), "",
 		fmt.Sprintf("the upstream provider returned status %d", status))
@@ -45,16 +48,16 @@ func readError(e *dialogue.Error, v gjson.Result) {
 	if v.IsArray() {
 		v = v.Get("0")
 	}
-	if inner := v.Get("error"); inner.Exists() {
+	if inner := v.Get("error"); inner.Exists() && inner.Type != gjson.Null {
 		v = inner
 	}
 	if v.Type == gjson.String {
 		e.Message = dialogue.ErrorText(v.Str)
 		return
 	}
-	for _, name := range []string{"message", "detail", "msg"} {
-		if m := v.Get(name); m.Type == gjson.String && m.Str != "" {
-			e.Message = dialogue.ErrorText(m.Str)
+	for _, m := range []gjson.Result{v.Get("message"), v.Get("detail"), v.Get("msg"), v.Get("message.detail")} {
+		if text := cmp.Or(m.Str, fieldFaults(m)); text != "" {
+			e.Message = dialogue.ErrorText(text)
 			break
 		}
 	}
@@ -70,6 +73,30 @@ func readError(e *dialogue.Error, v gjson.Result) {
 	case c.Exists() && c.Type != gjson.Null && len(c.Raw) <= dialogue.MaxErrorText:
 		e.Code = json.RawMessage(c.Raw)
 	}
+}
+
+// maxFaults is the number of mistakes of a request that one message lists.
+const maxFaults = 4
+
+// fieldFaults returns a message for a list of mistakes, the form of servers that check requests against a model of
+// them, or "" if v is no such list:
+//
+//	[{"loc":["body","messages",0,"name"],"msg":"Extra inputs are not permitted"}]
+//	body.messages.0.name: Extra inputs are not permitted
+func fieldFaults(v gjson.Result) string {
+	var faults []string
+	OnlyArray(v).ForEach(func(_, fault gjson.Result) bool {
+		var place []string
+		OnlyArray(fault.Get("loc")).ForEach(func(_, step gjson.Result) bool {
+			place = append(place, step.String())
+			return true
+		})
+		if msg := fault.Get("msg").Str; msg != "" {
+			faults = append(faults, strings.TrimPrefix(strings.Join(place, ".")+": "+msg, ": "))
+		}
+		return len(faults) < maxFaults
+	})
+	return strings.Join(faults, "; ")
 }
 
 // LongPrompt has the words of this family about a prompt that does not fit.
