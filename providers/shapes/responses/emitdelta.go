@@ -10,10 +10,16 @@ import (
 // it at the end of the part, of the item and of the response.
 func (e *emitter) delta(ev *dialogue.Event) {
 	i, ok := e.part(ev.Part)
-	if !ok || e.parts[i].item == nil {
+	if !ok {
 		return
 	}
+	if first := &e.parts[i]; first.text && first.item == nil && !isEmpty(ev) {
+		e.beginText(first)
+	}
 	p := e.parts[i]
+	if p.item == nil {
+		return
+	}
 	switch p.item.kind {
 	case messageItem:
 		e.textDelta(p, ev)
@@ -22,6 +28,11 @@ func (e *emitter) delta(ev *dialogue.Event) {
 	case callItem, customItem:
 		e.arguments(p.item, ev.Text)
 	}
+}
+
+// isEmpty reports whether a piece of a text brings nothing.
+func isEmpty(ev *dialogue.Event) bool {
+	return ev.Text == "" && len(ev.LogProbs) == 0 && len(ev.Citations) == 0
 }
 
 // textDelta adds a piece of text or of a refusal, with its logprobs and citations.

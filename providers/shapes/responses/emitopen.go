@@ -9,8 +9,8 @@ import (
 // open begins a part, and a new item for it unless it continues a message. A part without a place
 // in the shape is noted as well, so that its deltas are dropped.
 func (e *emitter) open(ev *dialogue.Event) {
-	if ev.PartKind == dialogue.TextPart || ev.PartKind == dialogue.RefusalPart {
-		e.openText(ev)
+	if refusal := ev.PartKind == dialogue.RefusalPart; refusal || ev.PartKind == dialogue.TextPart {
+		e.parts = append(e.parts, openPart{number: ev.Part, text: true, refusal: refusal})
 		return
 	}
 	e.finishMessage(statusCompleted)
@@ -39,22 +39,22 @@ func nativeID(t *dialogue.Thinking) string {
 	return t.ItemID
 }
 
-// openText adds a part to the last message, or begins a message. Texts that follow each other
-// without another item between them are one message, as the vendor writes it.
-func (e *emitter) openText(ev *dialogue.Event) {
+// beginText adds a text or a refusal, whose first piece has come, to the last message, or begins a
+// message. Texts that follow each other without another item between them are one message, as the
+// vendor writes it.
+func (e *emitter) beginText(p *openPart) {
 	it := e.message()
 	if it == nil {
 		it = e.add(&outputItem{kind: messageItem})
 	}
-	part := openPart{number: ev.Part, item: it, content: len(it.contents)}
-	it.contents = append(it.contents, content{refusal: ev.PartKind == dialogue.RefusalPart})
-	e.parts = append(e.parts, part)
+	p.item, p.content = it, len(it.contents)
+	it.contents = append(it.contents, content{refusal: p.refusal})
 	if !e.stream {
 		return
 	}
-	e.contentEvent("response.content_part.added", part)
+	e.contentEvent("response.content_part.added", *p)
 	e.w.Key("part")
-	it.contents[part.content].append(&e.w)
+	it.contents[p.content].append(&e.w)
 	e.done()
 }
 

@@ -30,6 +30,10 @@ type openPart struct {
 	number  int
 	item    *outputItem // nil: the shape has no place for this part
 	content int         // of a message
+	// text is set for a text or a refusal. It has no item before its first piece, because an empty one
+	// has no place in the output.
+	text    bool
+	refusal bool
 }
 
 // newEmitter returns an emitter of a response in progress, with what the request says of it.

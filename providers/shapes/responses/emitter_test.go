@@ -74,6 +74,15 @@ func TestTextPartsThatFollowEachOtherAreOneMessage(t *testing.T) {
 	want(t, "text", doc.Get("output.2.content.0.text").Str, "c")
 }
 
+func TestATextWithoutWordsHasNoPlaceInTheOutput(t *testing.T) {
+	req := &dialogue.Request{Inbound: dialoguetest.Responses, Model: "m"}
+	_, doc := emitAll(t, newEnv(), req, reply(dialogue.ReasonTool,
+		open(0, dialogue.TextPart), say(0, ""), end(0), openCall(1, "call_a", "f"), end(1),
+		open(2, dialogue.TextPart), open(3, dialogue.RefusalPart), say(3, "no"), end(3), say(2, "yes"), end(2)))
+	want(t, "types", doc.Get("output.#.type").Raw, `["function_call","message"]`)
+	want(t, "content", doc.Get("output.1.content.#.type").Raw, `["refusal","output_text"]`)
+}
+
 func TestTruncatedAndFilteredRepliesAreIncomplete(t *testing.T) {
 	for reason, word := range map[dialogue.Reason]string{
 		dialogue.ReasonLength: "max_output_tokens", dialogue.ReasonContextWindow: "max_output_tokens",
