@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -338,8 +339,11 @@ func (r *Reply) ReadAll(buf []byte) ([]byte, error) {
 	if err != nil {
 		return b, r.Failed(err)
 	}
-	return b, nil
+	return bytes.TrimPrefix(b, byteOrderMark), nil
 }
+
+// byteOrderMark stands before the JSON of some servers. RFC 8259 allows to ignore it, and not every client does.
+var byteOrderMark = []byte("\uFEFF")
 
 const (
 	// largeReply is the size up to which replies and events are not counted as memory.

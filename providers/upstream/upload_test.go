@@ -76,6 +76,27 @@ func TestAnEarlyAnswerEndsTheUpload(t *testing.T) {
 	clear(body) // the race detector finds a read that is still running
 }
 
+// Servers on some platforms write a byte order mark before their JSON, which clients refuse.
+func TestTheByteOrderMarkOfABodyIsLeftOut(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "\uFEFF{}\uFEFF")
+	}))
+	defer server.Close()
+	client, err := New(Options{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	reply, err := client.Do(context.Background(), shapes.Call{}, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Close()
+	if body, err := reply.ReadAll(nil); err != nil || string(body) != "{}\uFEFF" {
+		t.Errorf("got %q, %v", body, err)
+	}
+}
+
 // What an upstream says before it breaks off an upload is its answer, although the
 // upload fails (faults.md U43).
 func TestAnEarlyAnswerCountsMoreThanTheUploadItBroke(t *testing.T) {
