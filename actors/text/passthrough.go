@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -248,6 +249,9 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 	if !utf8.Valid(ev.Data) {
 		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false
 	}
+	if ev.Name == "" && u.shape.Traits.NamesEvents {
+		ev.Name, ev.Plain = nameOf(ev.Data), false
+	}
 	u.observe(ev)
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
 	answered := func() bool { return u.content || u.shape.Answer.Bytes(ev.Data) > 0 }
@@ -290,6 +294,15 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 		u.out.B = appendEvent(u.out.B, name, ev.Data)
 	}
 	return nil
+}
+
+// nameOf returns the name for an event that came without one: its type, if that fits on a line.
+func nameOf(data []byte) string {
+	name := typeOf(data)
+	if strings.ContainsAny(name, "\r\n") {
+		return ""
+	}
+	return name
 }
 
 // observe reads an event for the log, the price and the next turn of the conversation. It changes nothing of the reply.

@@ -43,6 +43,9 @@ type Traits struct {
 	SendsMaximum bool
 	// Overloaded529 is set if clients know the status 529. Others get 503.
 	Overloaded529 bool
+	// NamesEvents is set if clients read the type of an event in a stream from its name. Some servers send it in the
+	// data alone.
+	NamesEvents bool
 	// KeyInQuery is set if a client may send its API key as the query parameter key.
 	KeyInQuery bool
 	// Fields has the shape's names of fields about which an encoder for another shape may return an error, by the names

@@ -54,7 +54,7 @@ var descriptor = shapes.Descriptor{
 // phrases, which agents search for to decide that they must shorten the conversation.
 var traits = dialogue.Traits{
 	BindsSchema: true, DropsBounds: true, ShowsThoughts: true, FileIDs: "anthropic", ReplaysParts: true,
-	CacheHints: true, SendsMaximum: true, Overloaded529: true, Proof: dialogue.SignatureProof,
+	CacheHints: true, SendsMaximum: true, Overloaded529: true, NamesEvents: true, Proof: dialogue.SignatureProof,
 	LongPrompt: &dialogue.LongPrompt{
 		Known:     []string{"prompt is too long", "exceed context limit"},
 		Phrase:    "prompt is too long",

@@ -53,9 +53,9 @@ const vendor = "openai"
 // traits are shared with the requests that the shape decodes.
 var traits = dialogue.Traits{
 	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, FileIDs: vendor, StoresReplies: true,
-	ShowsImages: true,
-	Fields:      map[string]string{dialogue.Conversation: "input"},
-	Proof:       dialogue.EncryptedProof,
+	ShowsImages: true, NamesEvents: true,
+	Fields: map[string]string{dialogue.Conversation: "input"},
+	Proof:  dialogue.EncryptedProof,
 	LongPrompt: &dialogue.LongPrompt{
 		Known:  []string{"context window"},
 		Phrase: "Your input exceeds the context window of this model",
