@@ -39,6 +39,23 @@ func TestAFanOutWhoseReasoningIsRefusedIsSentAgainWithoutIt(t *testing.T) {
 	})
 }
 
+// A chat server may refuse the reasoning_details that another one gave out. Then it gets the request without them.
+func TestReasoningDetailsThatAnUpstreamRefusesAreLeftOut(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialoguetest.Chat, document(422, `{"detail":[{"type":"extra_forbidden",
+			"loc":["body","messages",1,"assistant","reasoning_details"],"msg":"Extra inputs are not permitted"}]}`),
+			document(200, chatWhole))
+		got := s.ask(s.request(dialoguetest.Chat, `{"model":"m","messages":[{"role":"user","content":"hi"},
+			{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"D"}]},
+			{"role":"user","content":"on"}]}`))
+		calls := s.fakes["a"].calls
+		if got.Err != nil || len(calls) != 2 || !strings.Contains(calls[0].body, `"data":"D"`) ||
+			strings.Contains(calls[1].body, "reasoning_details") {
+			t.Errorf("got %v after %d calls: %+v", got.Err, len(calls), calls)
+		}
+	})
+}
+
 // tooLongID is OpenAI's refusal of an id that another server gave to a call.
 const tooLongID = `{"error":{"message":"Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string ` +
 	`with maximum length 40, but got a string with length 53 instead.","type":"invalid_request_error",` +

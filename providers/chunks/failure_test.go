@@ -28,7 +28,8 @@ func TestDecodeErrorReadsEveryForm(t *testing.T) {
 		{400, `{"error":null,"message":"m"}`, "m", "invalid_request_error", "<nil>"},
 		{
 			422,
-			`{"detail":[{"loc":["body","messages",0,"x"],"msg":"not permitted","input":"secret"},{"msg":"second"},{"x":1}]}`,
+			`{"detail":[{"loc":["body","messages",0,"x"],"msg":"not permitted","input":"secret"},` +
+				`{"msg":"second"},{"x":1}]}`,
 			"body.messages.0.x: not permitted; second",
 			"invalid_request_error",
 			"<nil>",

@@ -294,6 +294,9 @@ type Thinking struct {
 	// TextAfter is set in a sealed value that a later part carries. It is how many bytes of text stood between the
 	// thought and that part.
 	TextAfter int `json:",omitempty"`
+	// OfText is set in a sealed value if Signature is that of the visible text, for a shape whose clients keep the
+	// text and the proofs apart.
+	OfText bool `json:",omitempty"`
 }
 
 // ToolKind says whether the client or the provider runs a tool, and in which form its input is.

@@ -193,14 +193,23 @@ func fileMedia(v gjson.Result) *dialogue.Media {
 }
 
 // assistantParts returns the parts of an assistant's message: thoughts, text, refusal, pictures and
-// calls. They come in this sequence, because the members of an object have none.
+// calls. They come in this sequence, because the members of an object have none. The proof of a text
+// stands behind the text.
 // Audio of an earlier reply is named by an id that only its maker can resolve, so it is lost for
 // every other target.
 func (d *decoder) assistantParts(m gjson.Result) []dialogue.Part {
-	parts := d.thoughts(m)
+	var parts, proofs []dialogue.Part
+	for _, p := range d.thoughts(m) {
+		if p.Thinking.OfText {
+			proofs = append(proofs, p)
+		} else {
+			parts = append(parts, p)
+		}
+	}
 	if content := m.Get("content"); content.Raw != `""` {
 		parts = append(parts, d.parts(content)...)
 	}
+	parts = append(parts, proofs...)
 	if refusal := m.Get("refusal").String(); refusal != "" {
 		parts = append(parts, dialogue.Part{Kind: dialogue.RefusalPart, Text: refusal})
 	}

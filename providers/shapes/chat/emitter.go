@@ -306,7 +306,8 @@ func (s *stream) closePart(dst []byte, ev *dialogue.Event) []byte {
 		}
 	case dialogue.TextPart:
 		if ev.Signature != "" {
-			return s.writeThought(dst, ev.Choice, v, dialogue.Thinking{Signature: ev.Signature, Origin: ev.Origin})
+			return s.writeThought(dst, ev.Choice, v,
+				dialogue.Thinking{Signature: ev.Signature, Origin: ev.Origin, OfText: true})
 		}
 	}
 	return dst

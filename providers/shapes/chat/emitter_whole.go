@@ -94,7 +94,7 @@ func sortParts(c *dialogue.Choice) messageParts {
 			s.content += p.Text
 			s.texts = append(s.texts, p)
 			if p.Signature != "" {
-				s.sealed = append(s.sealed, dialogue.Thinking{Signature: p.Signature, Origin: p.Origin})
+				s.sealed = append(s.sealed, dialogue.Thinking{Signature: p.Signature, Origin: p.Origin, OfText: true})
 			}
 		case dialogue.RefusalPart:
 			s.refusal += p.Text

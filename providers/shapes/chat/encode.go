@@ -22,6 +22,7 @@ type encoder struct {
 	req   *dialogue.Request
 	t     dialogue.Target
 	rep   *dialogue.Report
+	env   *dialogue.Env
 	names names
 	// callIDs has the ids of the calls so far.
 	callIDs *dialogue.CallIDs
@@ -32,8 +33,8 @@ type encoder struct {
 // encode implements shapes.Outbound. The members are written in the sequence of the functions
 // below. Tools come before messages, because a tool's definition claims its name before a call uses
 // it.
-func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
-	e := &encoder{req: req, t: t, rep: rep, names: names{req: req},
+func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+	e := &encoder{req: req, t: t, rep: rep, env: env, names: names{req: req},
 		callIDs:   dialogue.NewCallIDs(dialogue.MaxCallID),
 		webSearch: req.WebSearch && (req.Inbound == Name || t.Caps.WebSearch)}
 	e.Buf = make([]byte, 0, req.EncodedSize())

@@ -161,30 +161,32 @@ func (e *encoder) writeAssistant(name string, u assistantMessage, ids []string) 
 // thinking writes reasoning_content with the text of the thoughts, and reasoning_details with the
 // proofs that an upstream of this shape gave. calls is the number of calls in the message: some
 // servers demand the text with calls, even if it is empty, and others refuse a message that has it
-// (Capabilities.ReasoningContent).
+// (Capabilities.ReasoningContent). An upstream that gave out proofs wants them back in either case.
 func (e *encoder) thinking(thoughts []*dialogue.Thinking, calls int) {
 	text, details := "", []string(nil)
+	bare := false // some text is in no details
 	for _, t := range thoughts {
 		if t == nil {
 			continue
 		}
 		text += t.Text
 		switch raw := returned(t); {
-		case raw != nil:
+		case raw != nil && e.env.Accepts(e.t, t.Encrypted):
 			chunks.OnlyArray(fields.View(raw)).ForEach(func(_, v gjson.Result) bool {
 				details = append(details, v.Raw)
 				return true
 			})
+			continue
 		case t.Text == "":
 			e.rep.Lose("thinking")
 		case t.Encrypted != "":
 			e.rep.Lose("thinking:encrypted") // only its summary is sent
 		}
+		bare = bare || t.Text != ""
 	}
 	switch back := e.t.Caps.ReasoningContent; {
 	case back == dialogue.ReasoningRefused:
-		e.rep.LoseIf(text != "" || len(details) > 0, "thinking")
-		return
+		e.rep.LoseIf(bare, "thinking")
 	case text != "", back == dialogue.ReasoningRequired && calls > 0:
 		e.Key("reasoning_content").String(text)
 	}

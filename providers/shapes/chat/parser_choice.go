@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -21,14 +20,17 @@ type choice struct {
 	emit  func(*dialogue.Event)
 
 	// parts counts the parts opened so far. The next part gets this number.
-	parts   int // numbers given out
-	open    bool
-	kind    dialogue.PartKind // of the open text-like part
-	part    int
-	join    fields.FragmentJoiner
-	chars   int // characters of visible text so far
-	base    int // chars when the open text part began
-	details []string
+	parts int // numbers given out
+	open  bool
+	kind  dialogue.PartKind // of the open text-like part
+	part  int
+	join  fields.FragmentJoiner
+	chars int // characters of visible text so far
+	base  int // chars when the open text part began
+	// details are the entries of reasoning_details since the last proof, and proven is set once one of
+	// them is a proof.
+	details []*detail
+	proven  bool
 	sources []dialogue.Citation // citations that came before any text
 
 	calls   []*call
@@ -129,14 +131,16 @@ func (c *choice) think(text, details gjson.Result) {
 			return true
 		})
 	}
-	if !sealed(details) && len(c.details) == 0 {
-		return
-	}
-	if !c.open || c.kind != dialogue.ThinkingPart {
-		c.begin(dialogue.ThinkingPart)
+	if sealed(details) {
+		c.proven = true
+		if !c.open || c.kind != dialogue.ThinkingPart {
+			c.begin(dialogue.ThinkingPart)
+		}
 	}
 	chunks.OnlyArray(details).ForEach(func(_, v gjson.Result) bool {
-		c.details = append(c.details, v.Raw)
+		if last := len(c.details) - 1; c.whole || last < 0 || !c.details[last].join(v) {
+			c.details = append(c.details, newDetail(v))
+		}
 		return true
 	})
 }
@@ -209,9 +213,9 @@ func (c *choice) end() {
 		c.emit(c.ev)
 	}
 	*c.ev = dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.part}
-	if c.kind == dialogue.ThinkingPart && len(c.details) > 0 {
-		c.ev.Thinking = &dialogue.Thinking{Origin: Name, Encrypted: "[" + strings.Join(c.details, ",") + "]"}
-		c.details = nil
+	if c.kind == dialogue.ThinkingPart && c.proven {
+		c.ev.Thinking = &dialogue.Thinking{Origin: Name, Encrypted: joinedDetails(c.details)}
+		c.details, c.proven = nil, false
 	}
 	c.emit(c.ev)
 }

@@ -35,7 +35,7 @@ func patch(
 		value := body[m.Value:m.End]
 		switch m.Name {
 		case "messages":
-			if kept := history(value, t.Caps.ReasoningContent, rep, env); len(kept) != len(value) {
+			if kept := history(value, t, rep, env); len(kept) != len(value) {
 				edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
 			}
 		case "response_format":
@@ -77,16 +77,17 @@ var (
 )
 
 // history returns the messages as the upstream takes them: without seals of this gateway and images
-// over 8 MB, and with or without reasoning_content. Few requests need a change, so it first looks
-// for the marks of each.
-func history(
-	messages []byte, reasoning dialogue.ReasoningContent, rep *dialogue.Report, env *dialogue.Env,
-) []byte {
+// over 8 MB, and with or without reasoning_content. reasoning_details of an upstream stay, because the
+// one that gave them out wants them back, until an upstream refuses them. Few requests need a change,
+// so it first looks for the marks of each.
+func history(messages []byte, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) []byte {
+	reasons := bytes.Contains(messages, reasoningMark)
 	large := len(messages) > maxImage && bytes.Contains(messages, dataMark)
 	sealed := bytes.Contains(messages, sealMark)
-	refused := reasoning == dialogue.ReasoningRefused && bytes.Contains(messages, reasoningMark)
-	required := reasoning == dialogue.ReasoningRequired && bytes.Contains(messages, callsMark)
-	if !large && !sealed && !refused && !required {
+	refused := reasons && t.Caps.ReasoningContent == dialogue.ReasoningRefused
+	undetailed := reasons && t.OwnReasoning
+	required := t.Caps.ReasoningContent == dialogue.ReasoningRequired && bytes.Contains(messages, callsMark)
+	if !large && !sealed && !refused && !undetailed && !required {
 		return messages
 	}
 	var edits []fields.Edit
@@ -99,9 +100,12 @@ func history(
 		if large {
 			kept = withoutLarge(kept, rep)
 		}
+		if refused {
+			kept = withoutReasoning(kept, "reasoning_content", rep)
+		}
 		switch {
-		case refused:
-			kept = withoutReasoning(kept, rep)
+		case undetailed:
+			kept = withoutReasoning(kept, "reasoning_details", rep)
 		case sealed:
 			kept = withoutSeals(kept, rep)
 		}
@@ -115,17 +119,17 @@ func history(
 	return fields.Splice(messages, edits)
 }
 
-// withoutReasoning removes what strict servers refuse in a message: the reasoning of another
+// withoutReasoning removes a member that strict servers refuse in a message: the reasoning of another
 // server, or the vendor's own, which it does not take back.
-func withoutReasoning(message []byte, rep *dialogue.Report) []byte {
+func withoutReasoning(message []byte, member string, rep *dialogue.Report) []byte {
 	if !bytes.Contains(message, reasoningMark) {
 		return message
 	}
 	members := fields.Members(message)
 	return fields.Without(message, members, func(i int) bool {
-		reasoning := members[i].Name == "reasoning_content" || members[i].Name == "reasoning_details"
-		rep.LoseIf(reasoning, "thinking")
-		return reasoning
+		refused := members[i].Name == member
+		rep.LoseIf(refused, "thinking")
+		return refused
 	})
 }
 

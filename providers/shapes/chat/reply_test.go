@@ -435,6 +435,46 @@ func TestSealedThoughtsComeBack(t *testing.T) {
 	}
 }
 
+// A vendor wants the proof of a text back on this text. The shape has it apart from the text.
+func TestTheProofOfATextStandsBehindIt(t *testing.T) {
+	for _, mode := range []shapes.Mode{shapes.Whole, shapes.Stream} {
+		env := newEnv()
+		em := chat.Shape.NewEmitter(&dialogue.Request{Model: "m"}, mode, env)
+		var out []byte
+		for _, ev := range []*dialogue.Event{
+			{Kind: dialogue.EventStart},
+			{Kind: dialogue.EventOpen, PartKind: dialogue.ThinkingPart},
+			{Kind: dialogue.EventDelta, Text: "plan"},
+			{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "S", Origin: dialoguetest.Gemini}},
+			{Kind: dialogue.EventOpen, Part: 1, PartKind: dialogue.TextPart},
+			{Kind: dialogue.EventDelta, Part: 1, Text: "words"},
+			{Kind: dialogue.EventClose, Part: 1, Signature: "T", Origin: dialoguetest.Gemini},
+			{Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd},
+		} {
+			out = em.Emit(out, ev)
+		}
+		details := gjson.GetBytes(out, "choices.0.message.reasoning_details").Raw
+		if mode == shapes.Stream {
+			details = "["
+			for _, chunk := range strings.Split(string(out), "data: ") {
+				entries := gjson.Get(chunk, "choices.0.delta.reasoning_details").Raw
+				details += strings.Trim(entries, "[]") + strings.Repeat(",", min(len(entries), 1))
+			}
+			details = strings.TrimSuffix(details, ",") + "]"
+		}
+		req, err := chat.Shape.Decode([]byte(saying(`{"role":"user","content":"x"},{"role":"assistant",`+
+			`"reasoning_details":`+details+`,"content":"words"}`)), shapes.Params{}, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := req.Turns[1].Parts
+		if len(parts) != 3 || parts[0].Thinking == nil || parts[0].Thinking.Signature != "S" ||
+			parts[1].Text != "words" || parts[2].Thinking == nil || parts[2].Thinking.Signature != "T" {
+			t.Errorf("mode %d, %s: %+v", mode, details, parts)
+		}
+	}
+}
+
 // LangChain sends calls back without the reasoning that came with them. It is found by the id of the call, if
 // what the client has kept of it is still the same.
 func TestReasoningIsRecalledForClientsThatDropIt(t *testing.T) {
@@ -496,6 +536,22 @@ func TestThoughtsOfARepeatedCallAreRecalledOnce(t *testing.T) {
 	}
 }
 
+func TestPiecesOfReasoningDetailsGoBackAsOneEntry(t *testing.T) {
+	piece := func(rest string) string {
+		return delta(`{"reasoning_details":[{"type":"reasoning.text",`+rest+`,"format":"f","index":0}]}`, `null`)
+	}
+	f := parse(t, []string{piece(`"text":"Look 🚀\ud83d"`), piece(`"text":"\ude80 it up.","signature":null`),
+		piece(`"signature":"S/1"`), piece(`"text":"Next.","signature":"S2"`),
+		delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"D"}],"content":"c"}`, `"stop"`)}, nil)
+	th := f.Reply.Choices[0].Parts[0].Thinking
+	const want = `[{"type":"reasoning.text","text":"Look 🚀🚀 it up.","format":"f","index":0,"signature":"S/1"},` +
+		`{"type":"reasoning.text","text":"Next.","signature":"S2","format":"f","index":0},` +
+		`{"type":"reasoning.encrypted","data":"D"}]`
+	if th == nil || th.Encrypted != want || th.Text != "Look 🚀🚀 it up.Next." {
+		t.Errorf("got  %+v\nwant %s", th, want)
+	}
+}
+
 func TestDetailsOfAnUpstreamGoBackToIt(t *testing.T) {
 	env := newEnv()
 	const details = `{"type":"reasoning.encrypted","data":"opaque","index":0}`
@@ -509,10 +565,37 @@ func TestDetailsOfAnUpstreamGoBackToIt(t *testing.T) {
 		Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}},
 			{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.ThinkingPart, Thinking: th},
 				{Text: "c"}}}}}
-	rep := new(dialogue.Report)
-	call, err := chat.Shape.Encode(req, dialogue.Target{Model: "m"}, rep, env)
-	if err != nil || !strings.Contains(string(call.Body), details) || rep.Header() != "" {
-		t.Errorf("got %s, %v, losses %q", call.Body, err, rep.Header())
+	env.RememberProof(th.Encrypted, "other", "m")
+	for name, row := range map[string]struct {
+		takes     dialogue.ReasoningContent
+		own, want bool
+	}{
+		"taken":                    {dialogue.ReasoningTaken, false, true},
+		"reasoning_content is not": {dialogue.ReasoningRefused, false, true},
+		"refused by this target":   {dialogue.ReasoningTaken, true, false},
+	} {
+		target := dialogue.Target{Provider: "p", Model: "m", OwnReasoning: row.own,
+			Caps: dialogue.Capabilities{ReasoningContent: row.takes}}
+		rep := new(dialogue.Report)
+		call, err := chat.Shape.Encode(req, target, rep, env)
+		if err != nil || strings.Contains(string(call.Body), details) != row.want || (rep.Header() == "") != row.want {
+			t.Errorf("%s, translated: got %s, %v, losses %q", name, call.Body, err, rep.Header())
+		}
+		refused := row.takes == dialogue.ReasoningRefused
+		if strings.Contains(string(call.Body), "reasoning_content") == refused {
+			t.Errorf("%s, translated: got %s", name, call.Body)
+		}
+		body := saying(`{"role":"user","content":"q"},{"role":"assistant","content":"c","reasoning_content":"hm",` +
+			`"reasoning_details":[` + details + `]}`)
+		head, err := chat.Shape.Check([]byte(body), shapes.Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call, err = chat.Shape.Patch([]byte(body), shapes.Params{}, head, target, new(dialogue.Report), env)
+		if err != nil || strings.Contains(string(call.Body), details) != row.want ||
+			strings.Contains(string(call.Body), "reasoning_content") == refused {
+			t.Errorf("%s, untouched: got %s, %v", name, call.Body, err)
+		}
 	}
 }
 

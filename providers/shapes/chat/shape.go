@@ -29,6 +29,7 @@ var descriptor = shapes.Descriptor{
 	Answer: shapes.AnswerMembers{
 		Text: []string{"content", "reasoning_content", "reasoning", "refusal", "arguments", "input", "text"},
 	},
+	Proofs: []string{"reasoning_details"},
 	Telemetry: shapes.Telemetry{
 		Operation: "chat", Vendor: chunks.Vendor, ReplyID: []string{"id"}, ReplyModel: []string{"model"},
 		ReplyTier: []string{"service_tier"},

@@ -107,6 +107,9 @@ func TestParserKeepsTheEventsWellFormed(t *testing.T) {
 			`start(msg_1) usage(100,90,1) open0:call(toolu_1,f) 0:"{}" close0 usage(100,90,7) finish(3) end`},
 		{"a call makes end_turn a call", []string{started, tool, blockEnd(1), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:call(toolu_1,f) 0:"{}" close0 usage(100,90,7) finish(3) end`},
+		{"a call without input", []string{started, strings.Replace(tool, `"input":{}`, `"input":null`, 1),
+			blockEnd(1), ended, stopped},
+			`start(msg_1) usage(100,90,1) open0:call(toolu_1,f) 0:"{}" close0 usage(100,90,7) finish(3) end`},
 		{"a call that came whole", []string{started, strings.Replace(tool, `"input":{}`, `"input":{"a":1}`, 1),
 			blockEnd(1), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:call(toolu_1,f) 0:"{\"a\":1}" close0 usage(100,90,7) finish(3) end`},
@@ -170,7 +173,6 @@ func TestParserKeepsTheEventsWellFormed(t *testing.T) {
 func TestParserReadsWholeBodies(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"id":"msg_1","type":"message","model":"m","content":[{"type":"text","text":"Both.","citations":[{"url":"https://w","type":"web_search_result_location"}]},{"type":"tool_use","id":"t","name":"f","input":{"id": 12345678901234567891}}],"stop_reason":"tool_use","usage":{"input_tokens":10,"output_tokens":5}}`: `start(msg_1) usage(10,-1,5) open0:text 0:"Both." 0:""[https://w 0-5] close0 open1:call(t,f) 1:"{\"id\": 12345678901234567891}" close1 usage(10,-1,5) finish(3) end`,
-		`{"id":"msg_1","type":"message","model":"m","content":[{"type":"tool_use","id":"t","name":"f","input":null}],"stop_reason":"tool_use"}`:                                                                                                                                                                            `start(msg_1) open0:call(t,f) 0:"{}" close0 finish(3) end`,
 		`{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`: `error(429 rate_limit_error slow)`,
 		`{"object":"list"}`: `error(502 api_error the upstream provider sent an invalid response)`,
 		`<html>`:            `error(502 api_error the upstream provider sent an invalid response)`,
