@@ -159,8 +159,8 @@ func effortOf(budget int64) string {
 }
 
 // output writes response_format. Shapes differ in what binds: where the client's shape always binds
-// a schema (Traits.BindsSchema), the schema is made strict, and if it cannot be, the degradation is
-// reported.
+// a schema (Traits.BindsSchema), the schema is made strict. If it cannot be, the vendor follows it as
+// well as it can. That is a loss and no degradation, because all of the schema is sent.
 func (e *encoder) output() error {
 	o := schema.DecideOutput(e.req.Output, schema.JSONSchema, e.t, e.rep)
 	switch o.Mode {
@@ -185,7 +185,7 @@ func (e *encoder) output() error {
 			if raw, strict = schema.Strict(raw); strict {
 				e.Key("strict").Bool(true)
 			} else {
-				e.rep.Degrade(dialogue.KeywordsStripped) // the schema does not bind the answer
+				e.rep.Lose("response_format:strict")
 			}
 		}
 		e.strict(o.Strict, raw, "response_format:strict")

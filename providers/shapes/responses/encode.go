@@ -213,7 +213,8 @@ const inventedName = "response"
 // format writes text.format with a schema. Where the client's shape always binds a schema, the
 // schema is made strict if that is possible.
 // A shape that always binds its schemas has no strict member to say so. If its schema cannot be
-// made strict, the member is left out, and the vendor then follows the schema as well as it can.
+// made strict, the member is left out, and the vendor then follows the schema as well as it can. That
+// is a loss and no degradation, because all of the schema is sent.
 func (e *encoder) format(o dialogue.Output) {
 	e.w.Key("format").Object()
 	e.w.Key("type").String("json_schema")
@@ -232,6 +233,8 @@ func (e *encoder) format(o dialogue.Output) {
 		var strict bool
 		if o.Schema, strict = schema.Strict(o.Schema); strict {
 			e.w.Key("strict").Bool(true)
+		} else {
+			e.rep.Lose("response_format:strict")
 		}
 	}
 	e.w.Key("schema").Raw(o.Schema)
