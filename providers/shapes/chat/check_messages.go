@@ -41,6 +41,7 @@ func messages(r *fields.Reader) (carriers bool, unknown *dialogue.Error, err err
 type seen struct {
 	role    string
 	content bool     // present and not null
+	blank   bool     // the content is null or an empty list
 	speaks  bool     // an assistant's message with something instead of content
 	parts   []string // kinds that were met before the role
 	answers bool     // tool_call_id
@@ -104,6 +105,7 @@ func (m *seen) instead(r *fields.Reader, rule fields.Rule) error {
 func (m *seen) read(r *fields.Reader) error {
 	switch r.Peek() {
 	case fields.Null:
+		m.blank = true
 		r.Skip()
 		return nil
 	case fields.String:
@@ -111,7 +113,6 @@ func (m *seen) read(r *fields.Reader) error {
 		r.Skip()
 		return nil
 	case fields.Array:
-		m.content = true
 		n := 0
 		err := r.Array(func(i int) error {
 			n = i + 1
@@ -129,13 +130,18 @@ func (m *seen) read(r *fields.Reader) error {
 			m.parts = append(m.parts, kind)
 			return nil
 		})
-		if err == nil && n == 0 {
+		if m.content, m.blank = n > 0, n == 0; err == nil && m.blank && m.role != "" && !m.mayBeBlank() {
 			return r.Broken("must hold at least one part")
 		}
 		return err
 	}
 	return r.Broken("must be a string or an array of parts")
 }
+
+// mayBeBlank reports whether the content of a message of this role may be null or an empty list. The vendor allows
+// that only beside calls and the like. Clients also send back so what a model answered without words and what a tool
+// returned without output.
+func (m *seen) mayBeBlank() bool { return m.role == "assistant" || m.role == "tool" }
 
 // complete checks a message after its last member: the role, the parts against it, and what the
 // role requires.
@@ -153,7 +159,7 @@ func (m *seen) complete(r *fields.Reader) error {
 		return r.Lacks("tool_call_id")
 	case m.role == "function" && !m.named:
 		return r.Lacks("name")
-	case m.content, m.role == "function", m.role == "assistant" && m.speaks:
+	case m.content, m.role == "function", m.role == "assistant" && m.speaks, m.blank && m.mayBeBlank():
 		return nil
 	}
 	return r.Lacks("content")
@@ -179,7 +185,7 @@ type payload struct {
 // question.
 var payloads = []payload{
 	{"text", fields.Of(fields.String)},
-	{"image_url", needs("url")},
+	{"image_url", image},
 	{"file", file},
 	{"input_audio", needs("data", "format")},
 	{"refusal", fields.Of(fields.String)},
@@ -256,6 +262,15 @@ func needs(members ...string) fields.Rule {
 		}
 		return err
 	}
+}
+
+// image checks an image, whose address some vendors of this shape take without the object around it.
+func image(r *fields.Reader) error {
+	if r.Peek() == fields.String {
+		r.Skip()
+		return nil
+	}
+	return needs("url")(r)
 }
 
 // file checks a file, which is given by value or by the id of an upload.

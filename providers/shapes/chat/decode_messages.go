@@ -138,13 +138,13 @@ func (d *decoder) part(v gjson.Result) (dialogue.Part, bool) {
 	case "refusal":
 		return dialogue.Part{Kind: dialogue.RefusalPart, Text: v.Get("refusal").String()}, true
 	case "image_url":
-		image := v.Get("image_url")
-		if tooLarge(image.Get("url")) {
+		url := imageAddress(v)
+		if tooLarge(url) {
 			d.lose("image:too_large")
 			return dialogue.Part{}, false
 		}
-		media := &dialogue.Media{Kind: dialogue.Image, Detail: image.Get("detail").String()}
-		media.SetURL(image.Get("url").String())
+		media := &dialogue.Media{Kind: dialogue.Image, Detail: v.Get("image_url.detail").String()}
+		media.SetURL(url.String())
 		return mediaPart(media), true
 	case "input_audio":
 		audio := v.Get("input_audio")
@@ -154,6 +154,15 @@ func (d *decoder) part(v gjson.Result) (dialogue.Part, bool) {
 		return mediaPart(fileMedia(v.Get("file"))), true
 	}
 	return dialogue.Part{Kind: dialogue.TextPart, Text: v.Get("text").String()}, true
+}
+
+// imageAddress returns the address of an image part. It stands in an object, or is the member itself.
+func imageAddress(part gjson.Result) gjson.Result {
+	image := part.Get("image_url")
+	if image.Type == gjson.String {
+		return image
+	}
+	return image.Get("url")
 }
 
 // mediaPart returns a part with media that came in this shape.

@@ -173,7 +173,7 @@ func withoutLarge(message []byte, rep *dialogue.Report) []byte {
 		parts, dropped := fields.Elements(content), 0
 		kept := fields.Without(content, parts, func(i int) bool {
 			part := fields.View(content[parts[i].Value:parts[i].End])
-			over := part.Get("type").String() == "image_url" && tooLarge(part.Get("image_url.url"))
+			over := part.Get("type").String() == "image_url" && tooLarge(imageAddress(part))
 			if over {
 				dropped++
 				rep.Lose("image:too_large")

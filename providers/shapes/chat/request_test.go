@@ -272,10 +272,13 @@ func image(bytes int) string {
 func TestLargeImagesAreDroppedOnBothLanes(t *testing.T) {
 	const limit = 8 << 20
 	small, large := image(300), image(limit+3)
+	bare := strings.NewReplacer(`{"url":`, ``, `"}}`, `"}`) // the address without the object around it
 	for name, row := range map[string]struct{ content, want string }{
 		"beside others": {`[` + large + `,{"type":"text","text":"look"},` + small + `]`, `[{"type":"text","text":"look"},` + small + `]`},
 		"alone":         {`[` + large + `]`, `[{"type":"text","text":""}]`},
-		"at the limit":  {`[` + image(limit-limit%3) + `]`, `[` + image(limit-limit%3) + `]`},
+		"bare": {`[` + bare.Replace(large) + `,` + bare.Replace(small) + `]`,
+			`[` + bare.Replace(small) + `]`},
+		"at the limit": {`[` + image(limit-limit%3) + `]`, `[` + image(limit-limit%3) + `]`},
 	} {
 		body := []byte(saying(`{"role":"user","content":` + row.content + `}`))
 		rep := new(dialogue.Report)
@@ -287,6 +290,10 @@ func TestLargeImagesAreDroppedOnBothLanes(t *testing.T) {
 		req, err := chat.Shape.Decode(body, shapes.Params{}, newEnv())
 		if err != nil || len(req.Turns[0].Parts) != len(gjson.Parse(row.want).Array()) {
 			t.Errorf("%s: decoded %d parts, %v", name, len(req.Turns[0].Parts), err)
+		}
+		m := req.Turns[0].Parts[0].Media
+		if name == "bare" && (m == nil || m.MIME != "image/png" || len(m.Base64) != 400) {
+			t.Errorf("%s: decoded %+v", name, m)
 		}
 		if lost := strings.Join(req.Lost, ","); lost != rep.Header() || (lost != "") != (row.content != row.want) {
 			t.Errorf("%s: lost %q and %q", name, lost, rep.Header())
