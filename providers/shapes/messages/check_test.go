@@ -123,3 +123,17 @@ func TestCheckWantsNoMaxTokensForCounting(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAFileForTheVendorsSandboxIsNotTranslated(t *testing.T) {
+	const upload = `{"type":"container_upload","file_id":"file_1"}`
+	for body, unknown := range map[string]bool{
+		`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[` + upload + `]}]}`: true,
+		`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},` +
+			`{"role":"assistant","content":[` + upload + `]}]}`: false,
+	} {
+		head, err := Shape.Check([]byte(body), shapes.Params{})
+		if err != nil || (head.Unknown != nil) != unknown {
+			t.Errorf("%s: got %v, %v", body, head.Unknown, err)
+		}
+	}
+}

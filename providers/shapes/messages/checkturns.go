@@ -62,8 +62,17 @@ func (c *checker) turn(v gjson.Result) *shapes.Fault {
 	case !content.IsArray():
 		return shapes.Broken("must be a string or an array of blocks").In("content")
 	}
-	return each(content, func(b gjson.Result) *shapes.Fault { return checkBlock(b, 0) }).In("content")
+	return each(content, func(b gjson.Result) *shapes.Fault {
+		if role.Str == "user" && b.Get("type").Str == containerUpload {
+			return shapes.UnknownPart()
+		}
+		return checkBlock(b, 0)
+	}).In("content")
 }
+
+// containerUpload is a block that gives the vendor's code execution a file of the vendor. A user's is a part of the
+// question, so no other shape may lose it. The assistant's only says what a tool has made.
+const containerUpload = "container_upload"
 
 // system checks the system prompt, which is a string or a list of text blocks.
 func (c *checker) system(v gjson.Result) *shapes.Fault {
@@ -97,7 +106,7 @@ func blockRule(kind string) (rule func(gjson.Result) *shapes.Fault, known bool) 
 		return sourceRule, true
 	case "tool_use":
 		return toolUseRule, true
-	case "search_result", "server_tool_use", "mcp_tool_use", "container_upload", "compaction", "mid_conv_system",
+	case "search_result", "server_tool_use", "mcp_tool_use", containerUpload, "compaction", "mid_conv_system",
 		"tool_result":
 		return nil, true
 	}
