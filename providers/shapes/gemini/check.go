@@ -161,14 +161,21 @@ var partDetails = []string{"videoMetadata", "partMetadata", "mediaResolution"}
 // checkPart checks that a part has exactly one data field. A part whose only object is unknown
 // gives a fault with unknown set, which forbids only translation.
 // Two data fields in one part would be two meanings, of which a translation could keep one.
+// A part with nothing but a thought or a signature has an empty text: Google's SDK for Go leaves an
+// empty text out when it sends its history back.
 func checkPart(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
 		return shapes.Broken("must be an object")
 	}
-	data, other := 0, false
+	data, other, thought := 0, false, false
 	eachMember(v, func(name string, v gjson.Result) bool {
 		other = other || v.IsObject() && !slices.Contains(partDetails, name)
-		if name == "thoughtSignature" {
+		switch name {
+		case "thought":
+			thought = thought || boolean(v)
+			return true
+		case "thoughtSignature":
+			thought = true
 			bad = want(v.Type == gjson.String, "must be a string").In(name)
 			return bad == nil
 		}
@@ -182,7 +189,7 @@ func checkPart(v gjson.Result) (bad *shapes.Fault) {
 	if bad == nil && data == 0 && other {
 		return shapes.UnknownPart()
 	}
-	if bad == nil && data != 1 {
+	if bad == nil && data != 1 && (data > 0 || !thought) {
 		return shapes.Broken("must have exactly one data field, such as text, inlineData or functionCall")
 	}
 	return bad

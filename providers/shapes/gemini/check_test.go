@@ -81,6 +81,8 @@ func TestCheckAcceptsEverySpelling(t *testing.T) {
 		`{` + hi + `,"generationConfig":{"thinkingConfig":{"thinkingBudget":-1,"thinking_level":"THINKING_LEVEL_UNSPECIFIED"}}}`,
 		`{` + hi + `,"tools":{"google_search":{}},"somethingNew":{"a":1},"toolConfig":{"functionCallingConfig":{"mode":"validated"}}}`,
 		`{"contents":[{"parts":[{"text":"","thoughtSignature":"QQ==","future":1}]}]}`,
+		`{"contents":[{"parts":[{"thoughtSignature":"QQ=="},{"thought":true}]}]}`,
+		`{"contents":[{"parts":[{"thought":true,"thought_signature":"QQ=="}]}]}`,
 	} {
 		if _, err := gemini.Shape.Check([]byte(body), inbound()); err != nil {
 			t.Errorf("%s: %v", body, err)

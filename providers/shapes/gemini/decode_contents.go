@@ -54,8 +54,8 @@ type wirePart struct {
 	extended  bool // says more about its data: videoMetadata, mediaResolution
 }
 
-// readPart returns a part with the kind of its data. A part that has further members is kept as it is for the same
-// shape.
+// readPart returns a part with the kind of its data, which is an empty text for a part that has only a thought or a
+// signature. A part that has further members is kept as it is for the same shape.
 func readPart(v gjson.Result) wirePart {
 	p := wirePart{whole: v}
 	eachMember(v, func(name string, v gjson.Result) bool {
@@ -72,6 +72,9 @@ func readPart(v gjson.Result) wirePart {
 		}
 		return true
 	})
+	if p.data == "" && (p.thought || p.signature != "") {
+		p.data = "text"
+	}
 	return p
 }
 

@@ -151,3 +151,12 @@ func TestThoughtsAreJoinedUpToTheirSignature(t *testing.T) {
 		t.Errorf("parts: %+v", p)
 	}
 }
+
+func TestASignatureWithoutATextIsReadAsOneOfAnEmptyText(t *testing.T) {
+	req := decode(t, newEnv(), `{"contents":[{"parts":[{"text":"q"}]},`+
+		`{"role":"model","parts":[{"text":"a"},{"thoughtSignature":"QQ=="}]},{"parts":[{"text":"b"}]}]}`)
+	parts := req.Turns[1].Parts
+	if len(parts) != 2 || parts[1].Kind != dialogue.ThinkingPart || parts[1].Thinking.Signature != "QQ==" {
+		t.Errorf("got %+v", parts)
+	}
+}

@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"encoding/base64"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -26,6 +28,9 @@ func (e *encoder) history() ([]dialogue.Turn, error) {
 	}
 	if h.anyAnswered() {
 		h.answer()
+	}
+	for key, rest := range h.results {
+		e.rep.LoseIf(len(rest) > 0 && h.known[key], "tool_results:duplicate")
 	}
 	return h.turns, nil
 }
@@ -171,14 +176,21 @@ func (e *encoder) usable(m *dialogue.Media) *dialogue.Media {
 	return m
 }
 
-// inlined returns media whose URL is a data URL with their contents instead. The base64 is not
-// decoded.
+// inlined returns media whose URL is a data URL with their contents instead. Base64 is not decoded, and the rare
+// contents in percent encoding become base64.
 func inlined(m *dialogue.Media) *dialogue.Media {
 	head, data, ok := strings.Cut(strings.TrimPrefix(m.URL, "data:"), ",")
 	out := *m
 	out.URL = ""
-	if !ok || !strings.HasSuffix(strings.ToLower(head), ";base64") {
+	if !ok {
 		return &out
+	}
+	if !strings.HasSuffix(strings.ToLower(head), ";base64") {
+		text, err := url.PathUnescape(data)
+		if err != nil {
+			return &out
+		}
+		data = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	out.Base64 = data
 	if mime, _, _ := strings.Cut(head, ";"); mime != "" {
@@ -305,7 +317,7 @@ func roleWord(r dialogue.Role) string {
 }
 
 // parts writes the parts of a turn. A thought without words behind a text is the signature of that
-// text.
+// text. Chat has its thoughts before all text, so there such a thought is the signature of the text behind it.
 func (e *encoder) parts(t dialogue.Turn) {
 	signatures := e.signatures(t)
 	for i := 0; i < len(t.Parts); i++ {
@@ -325,6 +337,11 @@ func (e *encoder) parts(t dialogue.Turn) {
 				writeMedia(&e.w, p.Media)
 			}
 		case dialogue.ThinkingPart:
+			if signatureOf(p) != "" && unsignedText(t.Parts[i+1:]) {
+				i++
+				writeText(&e.w, t.Parts[i].Text, false, p.Thinking.Signature)
+				continue
+			}
 			writeText(&e.w, p.Thinking.Text, p.Thinking.Text != "", p.Thinking.Signature)
 		case dialogue.ServerPart:
 			e.w.Raw(p.Opaque)
@@ -346,6 +363,12 @@ func signatureOf(p dialogue.Part) string {
 		return ""
 	}
 	return p.Thinking.Signature
+}
+
+// unsignedText reports whether parts begins with a text that has no signature behind it.
+func unsignedText(parts []dialogue.Part) bool {
+	return len(parts) > 0 && (parts[0].Kind == dialogue.TextPart || parts[0].Kind == dialogue.RefusalPart) &&
+		(len(parts) == 1 || signatureOf(parts[1]) == "")
 }
 
 // signatures returns the thoughtSignature of each call of a turn: its own, or the one that the

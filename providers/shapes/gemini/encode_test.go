@@ -78,6 +78,8 @@ func TestHistoryIsPutInOrder(t *testing.T) {
 			"user(q) model(f! g!) user(f=The call was not answered. g=G)", "tool_results:missing"},
 		{"an orphan becomes text", []dialogue.Turn{user(result("9", "X"))}, "user(Result of an earlier tool call:\nX)",
 			"tool_results:orphan"},
+		{"a second result is lost", []dialogue.Turn{user(text("q")), assistant(called("1", "f", "")),
+			user(result("1", "A")), user(result("1", "B"))}, "user(q) model(f!) user(f=A)", "tool_results:duplicate"},
 		{"open calls at the end stay open", []dialogue.Turn{user(text("q")), assistant(called("1", "f", ""))},
 			"user(q) model(f!)", ""},
 		{"ids that come again in each turn", []dialogue.Turn{user(text("q")), assistant(called("1", "f", "")),
@@ -415,11 +417,54 @@ func TestThoughtsGoBackWhereTheyStood(t *testing.T) {
 		return dialogue.Part{Kind: dialogue.ThinkingPart,
 			Thinking: &dialogue.Thinking{Text: text, Signature: sig, Origin: dialoguetest.Gemini}}
 	}
-	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")),
-		assistant(th("why", "A"), text("x"), th("", "B"), th("", "C"))}}, target())
-	want := `[{"text":"why","thought":true,"thoughtSignature":"A"},{"text":"x","thoughtSignature":"B"},{"text":"","thoughtSignature":"C"}]`
-	if got := gjson.Get(body, "contents.1.parts").Raw; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	for want, parts := range map[string][]dialogue.Part{
+		`[{"text":"why","thought":true,"thoughtSignature":"A"},{"text":"x","thoughtSignature":"B"},` +
+			`{"text":"","thoughtSignature":"C"}]`: {th("why", "A"), text("x"), th("", "B"), th("", "C")},
+		// Clients of chat have no place for a signature but in front of the text.
+		`[{"text":"x","thoughtSignature":"A"}]`: {th("", "A"), text("x")},
+		`[{"text":"","thoughtSignature":"A"},{"text":"x","thoughtSignature":"B"}]`: {
+			th("", "A"), text("x"), th("", "B"),
+		},
+	} {
+		body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(parts...)}}, target())
+		if got := gjson.Get(body, "contents.1.parts").Raw; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestASecondFunctionOfOneNameIsLost(t *testing.T) {
+	tool := func(namespace, name string) dialogue.Tool {
+		return dialogue.Tool{Kind: dialogue.FunctionTool, Namespace: namespace, Name: name}
+	}
+	body, rep := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q"))},
+		Tools: []dialogue.Tool{tool("", "f"), tool("n", "f"), tool("", "f"), tool("", "g")}}, target())
+	got := gjson.Get(body, "tools.0.functionDeclarations.#.name").Raw
+	if want := `["f","n__f","g"]`; got != want || strings.Join(rep.Losses(), ",") != "tools:duplicate" {
+		t.Errorf("got %s, losses %q, want %s", got, rep.Losses(), want)
+	}
+}
+
+func TestACustomToolSaysWhatItsInputIs(t *testing.T) {
+	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, Tools: []dialogue.Tool{{
+		Kind: dialogue.CustomTool, Name: "patch", Description: "Edits files.",
+		Format: json.RawMessage(`{"type":"grammar","syntax":"lark","definition":"start: /x/"}`)}}}, target())
+	const want = "Edits files.\nPut the whole input of this tool, as it is, into \"input\".\n" +
+		"It must follow this lark grammar:\nstart: /x/"
+	if got := gjson.Get(body, "tools.0.functionDeclarations.0.description").Str; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A data URL in percent encoding stays an address in the neutral form, and this shape has no such addresses.
+func TestADataURLWithoutBase64IsSentAsData(t *testing.T) {
+	media := &dialogue.Media{Kind: dialogue.Image}
+	media.SetURL("data:image/svg+xml,%3Csvg/%3E")
+	body, rep := encode(t, &dialogue.Request{Turns: []dialogue.Turn{
+		user(dialogue.Part{Kind: dialogue.MediaPart, Media: media})}}, target())
+	got := gjson.Get(body, "contents.0.parts.0.inlineData").Raw
+	if want := `{"mimeType":"image/svg+xml","data":"PHN2Zy8+"}`; got != want || len(rep.Losses()) > 0 {
+		t.Errorf("got %s, losses %q, want %s", got, rep.Losses(), want)
 	}
 }
 

@@ -47,13 +47,20 @@ func (e *encoder) tools() error {
 }
 
 // available returns the functions and the vendor's own tools that are sent. The shape cannot allow
-// a subset without forcing a call, so the other functions are left out for such a choice.
+// a subset without forcing a call, so the other functions are left out for such a choice. The vendor refuses two
+// functions of one name, so the second is lost.
 func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
-	search := e.req.WebSearch
+	search, sent := e.req.WebSearch, map[string]bool{}
 	e.rep.LoseSearch(e.req.SearchOptions)
 	for _, t := range e.req.Tools {
 		switch {
 		case declared(t):
+			name := e.names.upstreamName(t.Namespace, t.Name)
+			if sent[name] {
+				e.rep.Lose("tools:duplicate")
+				continue
+			}
+			sent[name] = true
 			functions = append(functions, t)
 		case t.Origin == Name && len(t.Opaque) > 0:
 			servers = append(servers, t.Opaque)
@@ -77,15 +84,19 @@ func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 	return functions, servers
 }
 
-// customSchema describes the parameters of a free-form tool that is sent as a function.
-const customSchema = `{"type":"object","properties":{"input":{"type":"string","description":"The input of the tool, as plain text."}},"required":["input"]}`
+// customSchema describes the parameters of a free-form tool that is sent as a function. customInput is its only one.
+const (
+	customInput  = "input"
+	customSchema = `{"type":"object","properties":{"` + customInput + `":{"type":"string"}},` +
+		`"required":["` + customInput + `"]}`
+)
 
 // declare writes a function declaration. A custom tool becomes a function with one string.
 func (e *encoder) declare(t dialogue.Tool) {
 	w := &e.w
 	w.Object().Key("name").String(e.names.upstreamName(t.Namespace, t.Name))
-	if t.Description != "" {
-		w.Key("description").String(t.Description)
+	if description := t.DescriptionAsFunction(customInput); description != "" {
+		w.Key("description").String(description)
 	}
 	if t.Kind == dialogue.CustomTool {
 		e.rep.LoseIf(len(t.Format) > 0, "tools:format")

@@ -130,7 +130,7 @@ func (e *encoder) tool(t *dialogue.Tool) (name string, body []byte) {
 	w := &jsonw.Writer{}
 	w.Object()
 	w.Key("name").String(name)
-	if d := description(t); d != "" {
+	if d := t.DescriptionAsFunction(customInput); d != "" {
 		w.Key("description").String(d)
 	}
 	if t.Kind == dialogue.CustomTool {
@@ -164,25 +164,6 @@ func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
 func same(a, b json.RawMessage) bool {
 	var left, right bytes.Buffer
 	return json.Compact(&left, a) == nil && json.Compact(&right, b) == nil && bytes.Equal(left.Bytes(), right.Bytes())
-}
-
-// description returns a tool's description. For a custom tool it adds, in words for the model, what
-// the shape cannot express: that the input is free text, or bound by a grammar.
-func description(t *dialogue.Tool) string {
-	if t.Kind != dialogue.CustomTool {
-		return t.Description
-	}
-	lines := []string{t.Description, `Put the whole input of this tool, as it is, into "` + customInput + `".`}
-	format := fields.View(t.Format)
-	grammar := format
-	if inner := format.Get("grammar"); inner.IsObject() {
-		grammar = inner
-	}
-	if definition := grammar.Get("definition").String(); definition != "" {
-		lines = append(lines, "It must follow this "+strings.TrimSpace(grammar.Get("syntax").String()+" grammar")+":",
-			definition)
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
 // webSearch returns the vendor's search tool with the limits that foreign, a search of another

@@ -126,6 +126,7 @@ var untold = []struct {
 	{regexp.MustCompile(`^\.include\[0\]$`), "reasoning.encrypted_content: what the reply holds"},
 	{regexp.MustCompile(`\.signature$|\.thoughtSignature$`), "a proof, to its own maker only"},
 	{regexp.MustCompile(`\.encrypted_content$`), "the thought is reported"},
+	{regexp.MustCompile(`^\.contents\[1\]\.parts\[0\]\.text$`), "of a thought, which is reported as a whole"},
 	{regexp.MustCompile(`\.functionResponse\.id$`), "paired by name"},
 	{regexp.MustCompile(`\.source\.media_type$|\.functionResponse\.parts.*\.mimeType$|\.fileData\.mimeType$`),
 		"recognised from the data"},
