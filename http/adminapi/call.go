@@ -160,7 +160,7 @@ func decodeError(err error) *dialogue.Error {
 		}
 		return dialogue.Invalid(param, "has the wrong type"+expectedType(wrong))
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		return dialogue.Invalid(fieldPath(syntax.JSONPointer), "is given twice")
+		return dialogue.RepeatedName(fieldPath(syntax.JSONPointer))
 	}
 	return dialogue.BadRequest("invalid_json", "the body must be a JSON object")
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -147,7 +148,7 @@ func (rc *requestContext) admitTo(model string, tokens int) error {
 // short cuts text of a client for a message or a log line.
 func short(s string) string {
 	const most = 128
-	return s[:min(len(s), most)]
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
 // estimate returns the tokens that the limits reserve: one for every four bytes of the prompt. The tokens

@@ -347,6 +347,8 @@ func TestWhatIsNotReady(t *testing.T) {
 	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","model":"no-such-model"}`), 404, "model_not_found",
 		"model")
 	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":`), 400, "invalid_json", "")
+	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","prompt":"q"}`), 400, "duplicate_key", "prompt")
+	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","x":{"a":1,"a":2}}`), 400, "duplicate_key", "x.a")
 	g.refused(g.send("POST", "/v1/videos", "text/plain", `prompt`), 415, "unsupported_media_type", "")
 	g.refused(g.send("GET", at+"?wait=soon", "", ""), 400, "invalid_value", "wait")
 	g.refused(g.send("GET", "/v1/videos?limit=101", "", ""), 400, "invalid_value", "limit")

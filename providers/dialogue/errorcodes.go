@@ -106,6 +106,12 @@ func MisspelledName(path, name string) *Error {
 	return BadField(path, "misspelled_name", "must be written "+strconv.Quote(name))
 }
 
+// RepeatedName returns the 400 for a member whose name occurs twice in its object. path is where it is, as the client
+// wrote it.
+func RepeatedName(path string) *Error {
+	return BadField(path, "duplicate_key", "must not occur twice in its object")
+}
+
 // MaxName is the most characters of a name that is kept in the ledger, in metrics or in logs.
 const MaxName = 256
 
@@ -199,7 +205,7 @@ func ConversationLocked() *Error {
 // client. id is cut, because it comes from the client.
 func VideoNotFound(id string) *Error {
 	const most = 64
-	e := NotFound("video_id", "video "+strconv.QuoteToASCII(id[:min(len(id), most)]))
+	e := NotFound("video_id", "video "+strconv.QuoteToASCII(strings.ToValidUTF8(id[:min(len(id), most)], "")))
 	e.Code = "video_not_found"
 	return e
 }

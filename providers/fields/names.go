@@ -184,7 +184,7 @@ func CheckBody(body []byte, names *Names) error {
 
 // repeated returns the error for a member at path whose name its object has already.
 func repeated(path string) error {
-	return dialogue.BadField(shortParam(path), "duplicate_key", "must not occur twice in its object")
+	return dialogue.RepeatedName(shortParam(path))
 }
 
 // maxParam bounds a client's own names in an error, in bytes.
