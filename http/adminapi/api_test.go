@@ -265,6 +265,9 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	i := b.want(b.call("POST", "/invitations", `{"email":"dora@example.com","admin":true}`), 201, "admin", true,
 		"url", "https://gateway.example/li_", "by", "")
 	b.want(b.call("GET", "/invitations", ""), 200, "data.0.email", "dora@example.com", "data.0.url", "<nil>")
+	second := b.want(b.call("POST", "/invitations", `{"email":"emil@example.com"}`), 201).say("id")
+	b.want(b.call("GET", "/invitations?limit=1", ""), 200, "data.0.id", i.say("id"), "next", i.say("id"))
+	b.want(b.call("GET", "/invitations?limit=1&after="+i.say("id"), ""), 200, "data.0.id", second, "next", "<nil>")
 	b.want(b.call("DELETE", "/invitations/"+i.say("id"), ""), 200, "email", "dora@example.com")
 	b.want(b.call("DELETE", "/invitations/"+i.say("id"), ""), 404, "error.message", "there is no such invitation")
 
@@ -567,6 +570,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"GET /users?limit=501", ``, 400, "limit"},
 		{"GET /users?limit=1&limit=2", ``, 400, "limit"},
 		{"GET /users?after=x", ``, 400, "after"},
+		{"GET /users?after=99", ``, 400, "after"},
+		{"GET /invitations?after=lnk_x", ``, 400, "after"},
 		{"GET /users/99", ``, 404, "id"},
 		{"GET /users/x", ``, 404, "id"},
 		{"PATCH /users/1", `{"status":3}`, 400, "status"},

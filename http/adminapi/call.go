@@ -304,7 +304,7 @@ func pageOf[T any](c *requestContext, all []T, id func(*T) string) (List[T], err
 	if after := c.query.Get("after"); after != "" {
 		from = slices.IndexFunc(all, func(v T) bool { return id(&v) == after }) + 1
 		if from == 0 {
-			return List[T]{}, dialogue.Invalid("after", "must be the value of next in the previous page")
+			return List[T]{}, errNoPage()
 		}
 	}
 	rest := all[from:]
@@ -313,6 +313,11 @@ func pageOf[T any](c *requestContext, all []T, id func(*T) string) (List[T], err
 		l.Next = new(id(&l.Data[limit-1]))
 	}
 	return l, nil
+}
+
+// errNoPage returns the 400 for an after that is no value of next.
+func errNoPage() error {
+	return dialogue.Invalid("after", "must be the value of next in the previous page")
 }
 
 // convertAll returns convert of every item.

@@ -24,29 +24,15 @@ var invitationRoutes = []route{
 }
 
 // invitationOf returns an invitation as the API shows it. Its secret is not stored.
-func invitationOf(l identity.Link) Invitation {
+func invitationOf(l *identity.Link) Invitation {
 	return Invitation{ID: l.ID, Username: l.Username, Email: l.Email, Admin: l.Admin, Group: l.Group, By: l.By,
 		Created: l.Created, Expires: l.Expires}
 }
 
-// listInvitations handles GET /invitations. Pages follow the ids, which grow with time.
+// listInvitations handles GET /invitations.
 func (c *requestContext) listInvitations() (any, error) {
-	limit, err := c.limit()
-	if err != nil {
-		return nil, err
-	}
-	l := List[Invitation]{Data: []Invitation{}}
-	for _, i := range c.Registry.Invitations() {
-		switch {
-		case i.ID <= c.query.Get("after"):
-		case len(l.Data) == limit:
-			l.Next = &l.Data[limit-1].ID
-			return l, nil
-		default:
-			l.Data = append(l.Data, invitationOf(i))
-		}
-	}
-	return l, nil
+	some, err := pageOf(c, c.Registry.Invitations(), func(l *identity.Link) string { return l.ID })
+	return List[Invitation]{Data: convertAll(some.Data, invitationOf), Next: some.Next}, err
 }
 
 // createInvitation handles POST /invitations.
@@ -64,7 +50,7 @@ func (c *requestContext) createInvitation(in NewInvitation) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	return InvitationLink{Invitation: invitationOf(l), URL: c.Link(secret)}, nil
+	return InvitationLink{Invitation: invitationOf(&l), URL: c.Link(secret)}, nil
 }
 
 // withdrawInvitation handles DELETE /invitations/{id} and returns the invitation as it was.
@@ -73,5 +59,5 @@ func (c *requestContext) withdrawInvitation() (any, error) {
 	if err != nil {
 		return nil, describeNotFound(err, "id", "there is no such invitation")
 	}
-	return invitationOf(l), nil
+	return invitationOf(&l), nil
 }

@@ -101,6 +101,9 @@ func (c *requestContext) listUsers() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := c.Registry.User(after); after != 0 && err != nil {
+		return nil, errNoPage()
+	}
 	var all []tokens.User
 	if name := c.query.Get("username"); name != "" {
 		if u, err := c.Registry.UserByName(name); err == nil && u.ID > after {
