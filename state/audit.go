@@ -233,9 +233,10 @@ func (tx *Tx) writeAudit() error {
 	return tx.PutNumberFact(auditLast, n)
 }
 
-// Bounds of the texts of a record, in bytes.
+// Bounds of the texts of a record, in bytes. The name of a key, token or app has at most 100 characters of at most 4
+// bytes, so it is never cut.
 const (
-	maxAuditName  = 256
+	maxAuditName  = 400
 	maxAuditValue = 4 << 10
 )
 
@@ -257,7 +258,7 @@ type AuditChange struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// clip cuts names and ids that come from outside to maxAuditName bytes.
+// clip cuts names and ids that come from outside to maxAuditName bytes. It leaves no part of a character.
 func (r *AuditRecord) clip() {
 	for _, text := range []*string{&r.Actor.Name, &r.Actor.Address, &r.Actor.Request, &r.Target.ID, &r.Target.Name} {
 		if len(*text) > maxAuditName {

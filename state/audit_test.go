@@ -117,6 +117,38 @@ func TestTheAuditLogNeverHasASecret(t *testing.T) {
 	}
 }
 
+func TestANameIsShownAsTargetAndAmongTheFields(t *testing.T) {
+	s := newState(t)
+	k := newKey(t, 1)
+	must(t, s, func(tx *state.Tx) error { return identity.AddKey(tx, k) })
+	name := strings.Repeat("\U0001F511", 100)
+	if _, err := identity.ChangeKey(context.Background(), s, k.ID, func(k *identity.Key) error {
+		k.Name = name
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := auditLog(t, s, state.AuditQuery{Target: name})
+	if want := fmt.Sprintf("name: %q -> %q", k.Name, name); len(got) != 1 || got[0].Target.Name != name ||
+		!slices.Equal(changesOf(&got[0]), []string{want}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestALongNameOfTheAuditLogIsCutBetweenCharacters(t *testing.T) {
+	s := newState(t)
+	for _, r := range []string{"x", "\u00e4", "\u20ac", "\U0001F511"} {
+		target := state.Target{Kind: "provider", Name: strings.Repeat(r, 500)}
+		if err := s.RecordAudit(context.Background(), state.AuditEvent{Action: "a", Target: target}); err != nil {
+			t.Fatal(err)
+		}
+		name := auditLog(t, s, state.AuditQuery{})[0].Target.Name
+		if cut := strings.TrimSuffix(name, "\u2026"); cut == name || len(cut) > 400 || strings.Trim(cut, r) != "" {
+			t.Errorf("%s: %q", r, name)
+		}
+	}
+}
+
 func TestTheAuditLogIsSearchedByActorActionTargetAndTime(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)

@@ -85,6 +85,9 @@ func TestErasingAUserWritesNothingErasedIntoTheAuditLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, _, err := b.CreateDeveloperToken(ctx, u.ID, "Rue Y 7"); err != nil {
+		t.Fatal(err)
+	}
 	networks := []netip.Prefix{netip.MustParsePrefix("203.0.113.7/32")}
 	if _, err := b.UpdateKey(ctx, key.ID, tokens.KeyChange{AllowIPs: &networks}); err != nil {
 		t.Fatal(err)
@@ -111,7 +114,7 @@ func TestErasingAUserWritesNothingErasedIntoTheAuditLog(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "allowed_networks") {
 		t.Fatalf("%s, %v", text, err)
 	}
-	for _, erased := range []string{"Rue X 5", "203.0.113.7", "Anna Smith"} {
+	for _, erased := range []string{"Rue X 5", "Rue Y 7", "203.0.113.7", "Anna Smith"} {
 		if strings.Contains(string(text), erased) {
 			t.Errorf("the records have %q: %s", erased, text)
 		}

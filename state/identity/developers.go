@@ -24,7 +24,9 @@ var developers = state.Table[DeveloperToken]{
 	Audit: &state.Audit[DeveloperToken]{Kind: "developer_token",
 		Describe: func(v state.View, d *DeveloperToken) (state.Target, state.Fields) {
 			u, _ := FindUser(v, d.User)
-			return state.Target{Name: d.Name}, state.Fields{"user": u.Username, "name": d.Name, "revoked": d.Revoked}
+			name := chosenName(&u, d.Name)
+			shown, _ := name.(string) // a token is removed when its user is erased, and its target then has the id only
+			return state.Target{Name: shown}, state.Fields{"user": u.Username, "name": name, "revoked": d.Revoked}
 		}},
 	Indexes: map[string]state.Index[DeveloperToken]{
 		state.ByHash: state.HashIndex(developerHash),

@@ -180,7 +180,7 @@ var keys = state.Table[Key]{
 	ID:      func(k *Key) string { return k.ID },
 	Grouped: true,
 	Compact: (*Key).compact,
-	Audit: &state.Audit[Key]{Kind: "key", Describe: func(_ state.View, k *Key) (state.Target, state.Fields) {
+	Audit: &state.Audit[Key]{Kind: "key", Describe: func(v state.View, k *Key) (state.Target, state.Fields) {
 		var until, recorded time.Time
 		if k.Previous != nil {
 			until = k.Previous.Until
@@ -192,8 +192,9 @@ var keys = state.Table[Key]{
 		if len(k.AllowIPs) == 0 {
 			allowed = nil
 		}
-		// The name and the networks are hidden: they can be of a person, and the command that erases them is recorded.
-		return state.Target{Name: k.Name}, state.Fields{"previous_secret_until": until, "name": state.Hidden(k.Name),
+		u, _ := FindUserByName(v, k.User)
+		// The networks are hidden: they can be of a person, and the command that erases them is recorded.
+		return state.Target{Name: k.Name}, state.Fields{"previous_secret_until": until, "name": chosenName(&u, k.Name),
 			"user": k.User, "scopes": k.Scopes, "models": k.Models, "rpm": k.Limits.RPM, "tpm": k.Limits.TPM,
 			"concurrency": k.Limits.Concurrency, "budget": k.Budget, "budget_window": k.Window,
 			"allow_ips": state.Hidden(allowed), "allowed_networks": len(k.AllowIPs),

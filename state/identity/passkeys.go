@@ -42,7 +42,7 @@ var passkeys = state.Table[Passkey]{
 	Audit: &state.Audit[Passkey]{Kind: "passkey",
 		Describe: func(v state.View, p *Passkey) (state.Target, state.Fields) {
 			u, _ := FindUser(v, p.User)
-			// The name is the user's own text, as names of keys are.
+			// The name is hidden everywhere: that of the user and the id say which passkey it is.
 			return state.Target{Name: u.Username}, state.Fields{"user": u.Username, "name": state.Hidden(p.Name),
 				"key": state.Hidden(p.Key)}
 		}},

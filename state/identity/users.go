@@ -111,6 +111,15 @@ var users = state.Table[User]{
 // lowerKey returns the index key for a name, so that names that differ only in case are equal.
 func lowerKey(name string) []byte { return state.TextKey(strings.ToLower(name)) }
 
+// chosenName returns a name that a user has chosen for a key or token, as a field of the audit log. Once the user is
+// erased it is hidden, because the command that erases it is recorded and must not write it into the log.
+func chosenName(u *User, name string) any {
+	if !u.Erased.IsZero() {
+		return state.Hidden(name)
+	}
+	return name
+}
+
 // FindUser returns the user with this id.
 func FindUser(v state.View, id int64) (User, bool) { return users.Get(v, state.NumberID(id)).Record() }
 
