@@ -33,6 +33,16 @@ func Plain(err *dialogue.Error) []byte {
 	return append(err.AppendJSON([]byte(`{"error":`)), '}')
 }
 
+// SetRetryAfter sets Retry-After to a wait in whole seconds, rounded up so that a client which waits that long is not
+// too early, and returns the wait. It is at most upstream.MaxClientRetryAfter, and 0 sets nothing.
+func SetRetryAfter(h http.Header, wait time.Duration) time.Duration {
+	wait = min(wait, upstream.MaxClientRetryAfter)
+	if wait > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
+	}
+	return wait
+}
+
 // Write sends err as the reply. An error that From does not know is sent as a 500 that does not
 // mention its cause.
 func Write(w http.ResponseWriter, dialect Dialect, err error) {
@@ -42,8 +52,7 @@ func Write(w http.ResponseWriter, dialect Dialect, err error) {
 		h.Set("WWW-Authenticate", `Bearer realm="stagedoor"`)
 	}
 	if e.RetryAfter > 0 {
-		wait := min(e.RetryAfter, upstream.MaxClientRetryAfter)
-		h.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+		wait := SetRetryAfter(h, e.RetryAfter)
 		h.Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds(), 10))
 	}
 	if e.NoRetry {
@@ -142,7 +151,7 @@ func MethodNotAllowed(method string, allow []string) *dialogue.Error {
 func printable(s string) string {
 	const most = 128
 	if len(s) > most {
-		s = s[:most] + "..."
+		s = strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return strconv.QuoteToASCII(s)
 }

@@ -9,12 +9,13 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
+	"stagedoor/http/envelope"
 	"stagedoor/providers/fields"
 )
 
-// envelope is the response of app registration. The form is that of the gateway's own contract and not of RFC
+// appEnvelope is the response of app registration. The form is that of the gateway's own contract and not of RFC
 // 7591 (dynamic registration). Errors have it, too.
-type envelope struct {
+type appEnvelope struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
 	Data    *app   `json:"data,omitempty"`
@@ -55,7 +56,7 @@ func (s *Service) registerApp(w http.ResponseWriter, r *http.Request) {
 		s.writeRegistrationError(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, envelope{Success: true, Data: &app{ID: a.ID, Name: a.Name, ClientID: a.ClientID,
+	writeJSON(w, http.StatusOK, appEnvelope{Success: true, Data: &app{ID: a.ID, Name: a.Name, ClientID: a.ClientID,
 		ClientSecret: secret,
 		RedirectURI:  a.RedirectURI, Created: a.Created.Unix()}})
 }
@@ -156,6 +157,6 @@ func (s *Service) writeRegistrationError(w http.ResponseWriter, r *http.Request,
 	if f.challenge != "" {
 		w.Header().Set("WWW-Authenticate", f.challenge)
 	}
-	setRetryAfter(w.Header(), f.retryAfter)
-	writeJSON(w, f.status, envelope{Message: f.description})
+	envelope.SetRetryAfter(w.Header(), f.retryAfter)
+	writeJSON(w, f.status, appEnvelope{Message: f.description})
 }

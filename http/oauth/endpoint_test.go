@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/oauth"
@@ -429,5 +430,26 @@ func TestErrorsWithoutAHandlerHaveTheSameBody(t *testing.T) {
 	}
 	if oauth.Dialect("/v1/models") != nil || oauth.Dialect("/api/oauth_appsx") != nil {
 		t.Error("another's path is claimed")
+	}
+}
+
+// Retry-After is 60 s at most (decisions, Errors), also where a pause is longer.
+func TestRetryAfterIsAMinuteAtMost(t *testing.T) {
+	s := start(t, nil)
+	guess := func() (int, string) {
+		status, h, _ := s.post(pathToken, "grant_type", "refresh_token", "refresh_token", "rt_x",
+			"client_id", s.app.ClientID, "client_secret", "as_wrong")
+		return status, h.Get("Retry-After")
+	}
+	for range 5 {
+		guess()
+	}
+	if status, wait := guess(); status != http.StatusTooManyRequests || wait != "60" {
+		t.Fatalf("the first pause: %d, Retry-After %q", status, wait)
+	}
+	s.pass(time.Minute)
+	guess()
+	if status, wait := guess(); status != http.StatusTooManyRequests || wait != "60" {
+		t.Errorf("the second pause, which is longer: %d, Retry-After %q", status, wait)
 	}
 }

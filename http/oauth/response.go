@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/envelope"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/dialogue"
 )
@@ -17,7 +18,7 @@ import (
 // RFC 6750 3.
 type protocolError struct {
 	status      int
-	code        string // error code; "" leaves the body empty (RFC 6750 3.1: no authentication was sent)
+	code        string // error code; "" in errors of app registration only, whose body has none
 	description string
 	// challenge is the value of WWW-Authenticate; "" sends none.
 	challenge  string
@@ -68,20 +69,8 @@ func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) 
 	if f.challenge != "" {
 		w.Header().Set("WWW-Authenticate", f.challenge)
 	}
-	setRetryAfter(w.Header(), f.retryAfter)
-	var body any = struct{}{}
-	if f.code != "" {
-		body = errorBody{f.code, f.description}
-	}
-	writeJSON(w, f.status, body)
-}
-
-// setRetryAfter sets Retry-After to wait, rounded up to whole seconds. It does nothing if wait is
-// 0.
-func setRetryAfter(h http.Header, wait time.Duration) {
-	if wait > 0 {
-		h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
-	}
+	envelope.SetRetryAfter(w.Header(), f.retryAfter)
+	writeJSON(w, f.status, errorBody{f.code, f.description})
 }
 
 // errorBody is the flat body of RFC 6749 5.2.
@@ -126,7 +115,7 @@ func appendErrorBody(e *dialogue.Error) []byte {
 }
 
 func appendEnvelope(e *dialogue.Error) []byte {
-	b, _ := json.Marshal(envelope{Message: e.Message}) // strings can always be encoded
+	b, _ := json.Marshal(appEnvelope{Message: e.Message}) // strings can always be encoded
 	return b
 }
 

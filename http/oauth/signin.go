@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/envelope"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 )
@@ -197,12 +198,12 @@ func (s *Service) writeSignInProblem(w http.ResponseWriter, r *http.Request, t s
 		}
 		f := protocolErrorOf(err)
 		status = f.status
-		setRetryAfter(w.Header(), f.retryAfter)
+		envelope.SetRetryAfter(w.Header(), f.retryAfter)
 	default:
 		s.options.Logger.Error("sign in", "cause", err)
 		view.Problem = failureUnavailable.Message
 		status = http.StatusServiceUnavailable
-		setRetryAfter(w.Header(), retryUnavailable)
+		envelope.SetRetryAfter(w.Header(), retryUnavailable)
 	}
 	s.writePage(w, r, status, view)
 }
@@ -244,7 +245,7 @@ func (s *Service) deny(w http.ResponseWriter, t step) {
 // writeUnavailable shows a 503 page for a failure that the user did not cause, and logs the cause.
 func (s *Service) writeUnavailable(w http.ResponseWriter, r *http.Request, cause error) {
 	s.options.Logger.Error("authorization service", "path", r.URL.Path, "cause", cause)
-	setRetryAfter(w.Header(), retryUnavailable)
+	envelope.SetRetryAfter(w.Header(), retryUnavailable)
 	s.writePage(w, r, http.StatusServiceUnavailable, failureUnavailable)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
+	"stagedoor/http/envelope"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 	"stagedoor/state"
@@ -255,7 +256,7 @@ func (s *Service) redeem(w http.ResponseWriter, r *http.Request) {
 		s.writeTopUpProblem(w, r, t, http.StatusUnprocessableEntity, code, "This code cannot be added to the balance.")
 	default:
 		s.options.Logger.Error("redeem a code", "cause", err)
-		setRetryAfter(w.Header(), retryUnavailable)
+		envelope.SetRetryAfter(w.Header(), retryUnavailable)
 		s.writeTopUpProblem(w, r, t, http.StatusServiceUnavailable, code, failureUnavailable.Message)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"stagedoor/http/envelope"
 	"stagedoor/http/web/pages"
 )
 
@@ -46,7 +47,7 @@ func (c *changeCounts) admit(user int64, now time.Time) bool {
 func limited(serve func(*requestContext)) func(*requestContext) {
 	return func(rc *requestContext) {
 		if !rc.user.Admin && !rc.changes.admit(rc.user.ID, rc.options.Now()) {
-			setRetry(rc.w.Header(), changeWindow)
+			envelope.SetRetryAfter(rc.w.Header(), changeWindow)
 			rc.show(http.StatusTooManyRequests, &pages.Failure{Title: "Too many changes in a minute",
 				Message: "Nothing was changed. Wait a little and try again."})
 			return

@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
+	"stagedoor/http/envelope"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/idp"
 	"stagedoor/http/web/pages"
@@ -166,9 +167,9 @@ func (p *Portal) refusedPerson(w http.ResponseWriter, r *http.Request, err error
 		text = "The answer of the provider cannot be trusted. Try again, and ask the operator if it happens again."
 	case errors.Is(err, idp.ErrUnavailable):
 		status, text = http.StatusServiceUnavailable, "The provider does not answer properly. Try again in a minute."
-		setRetry(w.Header(), retryUnavailable)
+		envelope.SetRetryAfter(w.Header(), retryUnavailable)
 	case errors.As(err, new(*share.Refused)):
-		setRetry(w.Header(), retryUnavailable)
+		envelope.SetRetryAfter(w.Header(), retryUnavailable)
 		return http.StatusTooManyRequests, "Too many people are signing in at providers. Wait a little and try again."
 	case errors.Is(err, tokens.ErrUnlinked):
 		return status, "No account here is linked to this sign-in. If you have one, sign in to it and link it on the " +

@@ -3,13 +3,13 @@ package portal
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/envelope"
 	"stagedoor/http/web/pages"
 	"stagedoor/state"
 	"stagedoor/state/money"
@@ -109,7 +109,7 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 	case errors.Is(err, tokens.ErrTooMany):
 		return http.StatusUnprocessableEntity, sentence(err.Error())
 	case errors.As(err, &limited):
-		setRetry(rc.w.Header(), limited.RetryAfter)
+		envelope.SetRetryAfter(rc.w.Header(), limited.RetryAfter)
 		if limited.Busy != nil {
 			return http.StatusTooManyRequests, busyPasswords
 		}
@@ -123,7 +123,7 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 	if rc.r.Context().Err() == nil {
 		rc.options.Logger.Error("portal", "path", rc.r.URL.Path, "cause", err)
 	}
-	setRetry(rc.w.Header(), retryUnavailable)
+	envelope.SetRetryAfter(rc.w.Header(), retryUnavailable)
 	return http.StatusServiceUnavailable, failureBusy.Message
 }
 
@@ -156,13 +156,8 @@ func (p *Portal) busy(w http.ResponseWriter, r *http.Request, cause error) {
 	if r.Context().Err() == nil {
 		p.options.Logger.Error("portal", "path", r.URL.Path, "cause", cause)
 	}
-	setRetry(w.Header(), retryUnavailable)
+	envelope.SetRetryAfter(w.Header(), retryUnavailable)
 	p.write(w, r, http.StatusServiceUnavailable, failureBusy)
-}
-
-// setRetry sets Retry-After in whole seconds, rounded up, so that a client which waits that long is not too early.
-func setRetry(h http.Header, wait time.Duration) {
-	h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
 }
 
 // sentence makes one of a field and its rule.
