@@ -39,7 +39,7 @@ func (s *Service) readClientRequest(w http.ResponseWriter, r *http.Request) (*cl
 	}
 	query, err := parseQuery(r)
 	if err != nil || slices.ContainsFunc(onlyInBody, func(name string) bool { return query.count(name) > 0 }) {
-		return nil, invalidRequest("parameters belong into the body")
+		return nil, invalidRequest("send the parameters in the body")
 	}
 	c := &clientRequest{form: form, client: tokens.ClientCredentials{ID: form.get("client_id"),
 		Secret: form.get("client_secret"), From: auth.Remote(r)}}

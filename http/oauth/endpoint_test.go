@@ -288,9 +288,10 @@ func TestResourceRequestsThatAreRefused(t *testing.T) {
 		"nothing": {nil, "", 401, `Bearer realm="oauth"`},
 		"unknown": {[]string{"Bearer at_x"}, "", 401,
 			`Bearer realm="oauth", error="invalid_token", error_description="`},
-		"refresh token": {[]string{"Bearer rt_x"}, "", 401, `Bearer realm="oauth", error="invalid_token"`},
-		"Basic":         {[]string{"Basic eDp5"}, "", 400, `Bearer realm="oauth", error="invalid_request"`},
-		"no token":      {[]string{"Bearer "}, "", 400, `Bearer realm="oauth", error="invalid_request"`},
+		"refresh token":  {[]string{"Bearer rt_x"}, "", 401, `Bearer realm="oauth", error="invalid_token"`},
+		"another scheme": {[]string{"Basic eDp5"}, "", 401, `Bearer realm="oauth"`},
+		"no scheme":      {[]string{access}, "", 400, `Bearer realm="oauth", error="invalid_request"`},
+		"no token":       {[]string{"Bearer "}, "", 400, `Bearer realm="oauth", error="invalid_request"`},
 		"two tokens": {[]string{"Bearer " + access + " " + access}, "", 400,
 			`Bearer realm="oauth", error="invalid_request"`},
 		"two headers": {[]string{"Bearer " + access, "Bearer " + access}, "", 400,
@@ -308,7 +309,7 @@ func TestResourceRequestsThatAreRefused(t *testing.T) {
 				body["error"] == nil || h.Get("Cache-Control") != "no-store" {
 				t.Errorf("%s %s: %d %q %v, want %d", name, path, status, h.Get("WWW-Authenticate"), body, test.status)
 			}
-			if name == "nothing" && strings.Contains(h.Get("WWW-Authenticate"), "error") {
+			if (name == "nothing" || name == "another scheme") && strings.Contains(h.Get("WWW-Authenticate"), "error") {
 				t.Errorf("%s: a request without a token got an error code: %s", path, h.Get("WWW-Authenticate"))
 			}
 		}

@@ -66,7 +66,7 @@ func (s *Service) access(r *http.Request) (tokens.Access, error) {
 	return a, nil
 }
 
-// bearer returns the token of the Authorization header (RFC 6750 3).
+// bearer returns the token of the Authorization header. A request with another scheme has sent no token (RFC 6750 3.1).
 func bearer(r *http.Request) (string, error) {
 	malformed := &protocolError{status: http.StatusBadRequest, code: "invalid_request",
 		description: "send one access token, in the Authorization header",
@@ -75,15 +75,19 @@ func bearer(r *http.Request) (string, error) {
 	if err != nil || query.count("access_token") > 0 {
 		return "", malformed
 	}
+	none := &protocolError{status: http.StatusUnauthorized, code: "invalid_token",
+		description: "an access token is needed", challenge: `Bearer realm="oauth"`}
 	switch headers := r.Header["Authorization"]; len(headers) {
 	case 0:
-		return "", &protocolError{status: http.StatusUnauthorized, code: "invalid_token",
-			description: "an access token is needed", challenge: `Bearer realm="oauth"`}
+		return "", none
 	case 1:
 		scheme, token, _ := strings.Cut(headers[0], " ")
 		token = strings.Trim(token, " ")
-		if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsAny(token, " ,\t") {
+		switch {
+		case token == "" || strings.EqualFold(scheme, "Bearer") && strings.ContainsAny(token, " ,\t"):
 			return "", malformed
+		case !strings.EqualFold(scheme, "Bearer"):
+			return "", none
 		}
 		return token, nil
 	}
