@@ -4,6 +4,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,7 +18,7 @@ const (
 	maxEmail       = 254
 	maxName        = 100
 	maxDescription = 2000
-	maxRedirect    = 2000
+	maxRedirect    = 2048
 )
 
 // checkUsername allows letters, digits and a few signs of ASCII only. With other letters, two different names could
@@ -106,7 +107,7 @@ func checkRedirects(field string, uris []string) error {
 func checkRedirect(uri string) error {
 	refuse := func(rule string) error { return &FieldError{"redirect_uri", rule} }
 	if uri == "" || len(uri) > maxRedirect {
-		return refuse("must have 1 to 2000 bytes")
+		return refuse("must have 1 to 2048 bytes")
 	}
 	for _, c := range []byte(uri) {
 		if c <= ' ' || c > '~' || strings.IndexByte(`"<>\^{|}*`+"`", c) >= 0 {
@@ -119,6 +120,11 @@ func checkRedirect(uri string) error {
 	u, err := url.Parse(uri)
 	if err != nil || u.Opaque != "" || u.Hostname() == "" {
 		return refuse("must be an absolute URL")
+	}
+	if port := u.Port(); port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil { // browsers open no address with such a port
+			return refuse("must have a port up to 65535")
+		}
 	}
 	if u.User != nil {
 		return refuse("must have no user name")

@@ -132,7 +132,7 @@ type NewApp struct {
 	Owner       int64
 	Name        string // 1 to 100 characters
 	Description string // at most 2000 characters
-	RedirectURI string // https, or http on loopback; at most 2000 bytes
+	RedirectURI string // https, or http on loopback; at most 2048 bytes
 	// MoreURIs are further addresses, by the same rules.
 	MoreURIs []string
 	// Operator is set if an operator registers the app, so that the owner's ceiling does not apply.
