@@ -68,22 +68,19 @@ func hasTag(r *http.Request, tag string) bool {
 
 // ready returns an error if a job has no content.
 func ready(job *work.Video, now time.Time) error {
-	refuse := func(code, why string) *dialogue.Error {
-		return dialogue.BadField("video_id", code, why)
-	}
 	switch {
 	case job.Phase == work.VideoFailed:
-		return refuse("video_failed", "the video failed and has no content")
+		return dialogue.BadField("video_id", "video_failed", "the video failed and has no content")
 	case job.Phase != work.VideoCompleted:
-		return refuse("video_not_ready", "the video is not completed, it is "+job.Status())
+		return dialogue.BadField("video_id", "video_not_ready", "the video is not completed, it is "+job.Status())
 	case job.Expired(now):
 		return dialogue.VideoExpired()
 	}
 	return nil
 }
 
-// rangeOf returns the range that a client asks for, or "" for the whole content. A malformed range, or
-// one of other content (If-Range), is ignored.
+// rangeOf returns the range that a client asks for, or "" for the whole content. A range that is too long, or one of
+// other content (If-Range), is ignored. The provider ignores or refuses a malformed one.
 func rangeOf(r *http.Request, tag string) string {
 	const most = 128
 	of := r.Header.Get("If-Range")
