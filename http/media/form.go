@@ -205,8 +205,12 @@ func (f *formReader) text(p io.Reader, name string) error {
 	if err != nil {
 		return badForm(err)
 	}
-	if f.texts += len(b); len(b) > maxText || f.texts > maxTexts {
+	if len(b) > maxText {
 		return dialogue.Invalid(name, fmt.Sprintf("must not be longer than %d KiB", maxText>>10))
+	}
+	if f.texts += len(b); f.texts > maxTexts {
+		return dialogue.Invalid(name, fmt.Sprintf("must not make the text fields longer than %d MiB together",
+			maxTexts>>20))
 	}
 	if !utf8.Valid(b) {
 		return dialogue.Invalid(name, "must be UTF-8")

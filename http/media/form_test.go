@@ -5,6 +5,7 @@ import (
 	"errors"
 	"mime/multipart"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"stagedoor/providers/dialogue"
@@ -70,4 +71,30 @@ func FuzzForm(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestTheRefusalOfATextFieldNamesItsLimit(t *testing.T) {
+	for _, c := range []struct {
+		sizes []int
+		want  string // "": the form is taken
+	}{
+		{[]int{maxText}, ""}, {[]int{maxText + 1}, "256 KiB"},
+		{[]int{maxText, maxText, maxText, maxText}, ""}, {[]int{maxText, maxText, maxText, maxText, 1}, "1 MiB together"},
+	} {
+		var body bytes.Buffer
+		w := multipart.NewWriter(&body)
+		for _, size := range c.sizes {
+			if err := w.WriteField("prompt", strings.Repeat("x", size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		none := func(string) int64 { return 0 }
+		_, err := parseForm(multipart.NewReader(&body, w.Boundary()), FormLimits{File: none})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%d: %v, want %q", c.sizes, err, c.want)
+		}
+	}
 }
