@@ -26,6 +26,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -173,6 +174,7 @@ func (d *document) operation(o *operation, path string) object {
 			responses[code] = d.failure(o, code)
 		}
 	}
+	maps.Copy(responses, o.replies)
 	op["responses"] = responses
 	return op
 }
@@ -209,7 +211,7 @@ func contents(list string) (media object, socket any) {
 func (o *operation) dialect() string {
 	_, path, _ := strings.Cut(o.route, " ")
 	for _, d := range [...][2]string{{"/v1/messages", "MessagesError"}, {"/v1beta/", "GeminiError"},
-		{"/api/oauth_apps", "AppError"}, {"/api/", "OAuthError"}, {"/.well-known/", "OAuthError"}} {
+		{"/api/oauth_apps", "AppError"}, {"/api/", "OAuthError"}} {
 		if strings.HasPrefix(path, d[0]) {
 			return d[1]
 		}

@@ -20,6 +20,8 @@ type operation struct {
 	auth     []string // names of security schemes of which one is needed; nil stands for the API key
 	errors   []string // statuses of errors that only few operations have
 	optional bool     // the body may be left out
+	// replies are further responses by status, for an operation whose errors are no JSON.
+	replies object
 }
 
 // Parameters that many operations share.
@@ -162,7 +164,15 @@ var operations = []operation{
 	{route: "POST /api/oauth_apps", id: "registerApp", in: "NewApp", out: "AppCreated",
 		auth: []string{"developerToken"}},
 	{route: "GET /api/oauth2/authorize", id: "authorize", out: "bytes:text/html", auth: noScheme,
-		params: "client_id redirect_uri response_type scope state auto_authorize code_challenge code_challenge_method"},
+		params: "client_id redirect_uri response_type scope state auto_authorize code_challenge code_challenge_method",
+		replies: object{
+			"302": object{"description": "Back to the application with code or with error and error_description, " +
+				"and with state and iss"},
+			"400": object{"description": "A page that says what is wrong with the request",
+				"content": object{"text/html": object{}}},
+			"503": object{"description": "A page that asks the user to try again",
+				"content": object{"text/html": object{}}},
+		}},
 	{route: "POST /api/oauth2/token", id: "createToken", in: "urlencoded:TokenForm", out: "TokenReply",
 		auth: clientSchemes},
 	{route: "POST /api/oauth2/revoke", id: "revokeToken", in: "urlencoded:TokenQuestion", auth: clientSchemes},

@@ -24,6 +24,7 @@ const hi = `"messages":[{"role":"user","content":"Hello! [sandbox: tokens=3]"}]`
 // calls are requests for all operations but a few, which TestRepliesAreAsDescribed names.
 var calls = []call{
 	{id: "getHealth"}, {id: "getReadiness"}, {id: "getAuthorizationServer"}, {id: "getDescription"},
+	{id: "getAuthorizationServer", method: "POST", status: 405},
 	{id: "listModels"}, {id: "getModel", path: "/v1/models/sandbox"},
 	{id: "listGeminiModels"}, {id: "getGeminiModel", path: "/v1beta/models/sandbox"},
 	{id: "createChatCompletion", body: `{"model":"priced","logprobs":true,` + hi + `}`},
@@ -100,6 +101,7 @@ var calls = []call{
 	{id: "imagegenV3Reframe", form: true, body: `{"image":"(a picture)","resolution":"1024x1024"}`},
 	{id: "imagegenV3ReplaceBackground", form: true, body: `{"image":"(a picture)","prompt":"a boat"}`},
 
+	{id: "CreateVideo", body: `{"model":"sora-2-pro","prompt":"a boat [sandbox: job=1ms]","size":"1920x1080"}`},
 	{id: "CreateVideo", body: `{"model":"sora-2","prompt":"a boat [sandbox: job=1ms]","seconds":"4"}`},
 	{id: "CreateVideo", body: `{"model":"sora-2","prompt":"a boat [sandbox: job=1ms]","seconds":"5"}`, status: 400},
 	{id: "WatchVideo", path: "/v1/videos/<CreateVideo.id>/events"},
@@ -120,6 +122,7 @@ var calls = []call{
 // oauthCalls need the app that calls registered, and the code to which a user consented.
 var oauthCalls = []call{
 	{id: "authorize", path: authorize},
+	{id: "authorize", path: "/api/oauth2/authorize", status: 400},
 	{id: "createToken", urlencoded: true, body: "grant_type=authorization_code&code=wrong", status: 401},
 	{id: "createToken", urlencoded: true, header: map[string]string{"Authorization": "Basic <client>"},
 		body: "grant_type=authorization_code&code=<code>&redirect_uri=http%3A%2F%2F127.0.0.1%3A9%2Fcallback"},

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,7 +37,10 @@ var bounded = []struct {
 		with: map[string]string{"partial_images": `"stream":true`, "output_compression": `"output_format":"jpeg"`},
 		skip: map[string]string{"quality": "depends on the model", "response_format": "depends on the model",
 			"style": "depends on the model"}},
-	{id: "CreateVideo", base: `"model":"sora-2","prompt":"a boat"`},
+	{id: "CreateVideo", base: `"model":"sora-2","prompt":"a boat"`,
+		with: map[string]string{"size": `"model":"sora-2-pro"`}},
+	{id: "registerApp", base: `"name":"Weather","redirect_uri":"https://app.example.com/callback"`,
+		skip: map[string]string{"redirect_uri": "a good one is an address"}},
 	{id: "generateContent", path: "/v1beta/models/sandbox:generateContent",
 		beside: strings.Trim(gemini, "{}") + ",", inside: "generationConfig"},
 	{id: "imagegenGenerate", base: `"prompt":"a boat"`, inside: "image_request"},
@@ -46,6 +50,8 @@ var bounded = []struct {
 // request, and expects a 400 about the member. It sends values at the limits, and expects none.
 func TestTheDescribedLimitsAreEnforced(t *testing.T) {
 	d := describe(t)
+	d.stagedoor(t, "correct horse battery", "users", "create", "anna", "--password-stdin")
+	developer, _, _ := strings.Cut(d.stagedoor(t, "", "users", "developer-token", "anna"), "\n")
 	tried := 0
 	for _, b := range bounded {
 		schema := d.resolve(t, d.operations[b.id].RequestBody.Content["application/json"].Schema)
@@ -74,7 +80,11 @@ func TestTheDescribedLimitsAreEnforced(t *testing.T) {
 					body = fmt.Appendf(nil, `{%s%q:%s}`, b.beside, b.inside, body)
 				}
 				tried++
-				status, param := d.refusal(t, b.id, b.path, body)
+				key := "sd-example-key-of-the-documents"
+				if b.id == "registerApp" {
+					key = developer
+				}
+				status, param := d.refusal(t, b.id, b.path, key, body)
 				about := strings.Contains(param, name)
 				if refused := status == http.StatusBadRequest && about; refused != (i >= len(good)) {
 					t.Errorf("%s: %s %.60s: %d about %q", b.id, name, value, status, param)
@@ -170,8 +180,9 @@ func (d *description) samples(t *testing.T, schema map[string]any) (good, bad []
 	return good, bad
 }
 
-// refusal sends a dry run, and returns its status and the field that an error is about.
-func (d *description) refusal(t *testing.T, id, path string, body []byte) (int, string) {
+// refusal sends a dry run, or a request of an operation without one, and returns its status and the field that an error
+// is about.
+func (d *description) refusal(t *testing.T, id, path, key string, body []byte) (int, string) {
 	t.Helper()
 	o := d.operations[id]
 	if path == "" {
@@ -182,8 +193,8 @@ func (d *description) refusal(t *testing.T, id, path string, body []byte) (int, 
 		t.Fatal(err)
 	}
 	q.Header.Set("Content-Type", "application/json")
-	q.Header.Set("Authorization", "Bearer sd-example-key-of-the-documents")
-	if id != "CreateVideo" {
+	q.Header.Set("Authorization", "Bearer "+key)
+	if id != "CreateVideo" && id != "registerApp" {
 		q.Header.Set("X-Dry-Run", "1")
 	}
 	r, err := http.DefaultClient.Do(q)
@@ -196,8 +207,10 @@ func (d *description) refusal(t *testing.T, id, path string, body []byte) (int, 
 		t.Fatal(err)
 	}
 	var e struct {
-		Error struct{ Param string }
+		Error   struct{ Param string }
+		Message string // of a registration, which begins with the field
 	}
 	_ = json.Unmarshal(reply, &e) // a success has no error
-	return r.StatusCode, e.Error.Param
+	field, _, _ := strings.Cut(e.Message, " ")
+	return r.StatusCode, cmp.Or(e.Error.Param, field)
 }

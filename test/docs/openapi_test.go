@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"image"
@@ -251,6 +252,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 // earlier replies: <getVideo.id>.
 type call struct {
 	id, path, body string
+	method         string // "": that of the operation
 	header         map[string]string
 	form           bool // the members of body become fields
 	urlencoded     bool // body is a form in the encoding of queries
@@ -281,7 +283,7 @@ func (d *description) drive(t *testing.T, c call, earlier map[string]string) {
 	if c.urlencoded {
 		kind = "application/x-www-form-urlencoded"
 	}
-	q, err := http.NewRequestWithContext(t.Context(), o.method, d.address+fill(path), body)
+	q, err := http.NewRequestWithContext(t.Context(), cmp.Or(c.method, o.method), d.address+fill(path), body)
 	if err != nil {
 		t.Fatal(err)
 	}
