@@ -41,6 +41,9 @@ func (c *Config) advise(d *decoder, built *catalog.Catalog) {
 			d.warn(fmt.Sprintf("webhooks[%d].url", i), "events are sent without encryption, expected https")
 		}
 	}
+	if strings.HasPrefix(c.OAuth.Issuer, "http:") && !issuesSafely(c.OAuth.Issuer) {
+		d.warn("oauth.issuer", "passwords, codes and tokens are sent without encryption, expected https")
+	}
 	if strings.HasPrefix(c.Alerts.URL.Reveal(), "http:") {
 		d.warn("alerts.url", "alerts are sent without encryption, expected https")
 	}

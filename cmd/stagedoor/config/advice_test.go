@@ -50,6 +50,9 @@ func TestConfigCheckWarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 		"an unknown vendor": {provider(openai + ", vendor: opnai"), "no vendor of the catalogue (did you mean openai?)"},
 		"a plain webhook": {provider("shape: sandbox") + "webhooks: [{url: \"http://h.example/x\", secret: " +
 			"whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA}]\n", "webhooks[0].url: events are sent without encryption"},
+		"a plain issuer": {provider("shape: sandbox") + "oauth: {issuer: \"http://ai.example.com\"}\n",
+			"oauth.issuer: passwords, codes and tokens are sent without encryption"},
+		"a plain issuer on loopback": {provider("shape: sandbox") + "oauth: {issuer: \"http://localhost:8080\"}\n", ""},
 		"no price": {strings.Replace(provider(`shape: chat, base_url: "http://10.0.0.1/v1"`), ", price: {input: 1}", "", 1),
 			`no price is known of "x" at provider "p"`},
 		"a listed price": {strings.Replace(strings.Replace(provider(openai),

@@ -108,7 +108,7 @@ type OAuth struct {
 	Issuer        string   `yaml:"issuer" doc:"address at which browsers and apps reach the gateway, https://host without a path; default: the first address of listen"`
 	AutoAuthorize string   `yaml:"auto_authorize" doc:"meaning of auto_authorize=true: login takes the sign-in as consent, consented accepts only an earlier consent, never ignores it" enum:"login,consented,never"`
 	CodeTTL       Duration `yaml:"code_ttl" doc:"lifetime of an authorization code, at most 10m"`
-	RefreshGrace  Duration `yaml:"refresh_grace" doc:"time for which a refresh token that was used gets the same answer again; 0: never"`
+	RefreshGrace  Duration `yaml:"refresh_grace" doc:"time for which a refresh token that was used gets the same answer again, at most 5m; 0: never"`
 	SessionTTL    Duration `yaml:"session_ttl" doc:"lifetime of a session"`
 	TopUpURL      string   `yaml:"topup_url" doc:"address of your own top-up page, in place of the gateway's"`
 }
