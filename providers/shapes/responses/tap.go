@@ -29,15 +29,24 @@ type tap struct {
 }
 
 // Event implements shapes.Watcher. Of deltas, the bulk of all events, it reads only the sequence
-// number.
+// number. An event that the client does not get has no number, so that Fail gives its own event the
+// next one.
 func (t *tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 	if t.done {
 		return nil, shapes.Drop, false
 	}
+	replaced, verdict, content := t.event(name, data)
+	if verdict == shapes.Forward || verdict == shapes.Replace {
+		t.count(data)
+	}
+	return replaced, verdict, content
+}
+
+// event decides about one event.
+func (t *tap) event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 	if name == "" || name == "message" {
 		name = gjson.GetBytes(data, "type").String()
 	}
-	t.count(data)
 	switch name {
 	case "response.created", "response.queued", "response.in_progress":
 		return t.progress(data)

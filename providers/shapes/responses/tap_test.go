@@ -64,6 +64,21 @@ func TestTapEndsABrokenStreamAsTheClientKnowsIt(t *testing.T) {
 	want(t, "again", len(tap.Fail(nil, err)), 0)
 }
 
+// The client gets the gateway's own event in place of the upstream's, which therefore has used no number.
+func TestTapNumbersItsFailureAsTheNextEvent(t *testing.T) {
+	for name, last := range map[string]string{
+		"error":           `{"type":"error","sequence_number":6,"message":"x"}`,
+		"response.failed": `{"type":"response.failed","sequence_number":6,"response":{"error":{"message":"x"}}}`,
+	} {
+		tap := newTap("")
+		tap.Event("response.created", []byte(`{"type":"response.created","sequence_number":0,"response":{"id":"r"}}`))
+		tap.Event("response.output_text.delta", []byte(`{"sequence_number":5,"delta":"x"}`))
+		tap.Event(name, []byte(last))
+		events := frames(t, tap.Fail(nil, tap.Err()))
+		want(t, name, events[0].Get("sequence_number").Int(), 6)
+	}
+}
+
 func TestTapKnowsFailures(t *testing.T) {
 	for name, data := range map[string]string{
 		"error":           `{"type":"error","code":"rate_limit_exceeded","message":"x"}`,
