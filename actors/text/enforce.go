@@ -25,10 +25,11 @@ type enforcer struct {
 	choices int // of the call
 	prompt  int // bytes of the request, for an estimate of its tokens
 
-	open     []place
-	held     map[place]*heldText // of the text parts that are open
-	stopped  []int               // choices that met a stop sequence
-	finished int                 // choices that have ended
+	open     []place           // of the parts that the client knows
+	texts    []place           // of the text parts that are open at the upstream, if there are stop sequences
+	held     map[int]*heldText // by choice
+	stopped  []int             // choices that met a stop sequence
+	finished int               // choices that have ended
 	usage    dialogue.Usage
 	counted  counter
 	ended    bool // the end was emitted before the upstream's
@@ -37,7 +38,6 @@ type enforcer struct {
 // event emits what the client gets of an event: nothing after a stop sequence, nothing of an answer
 // that was not wanted, and text only once it can no longer be the beginning of a stop sequence.
 func (e *enforcer) event(ev *dialogue.Event) {
-	at := place{ev.Choice, ev.Part}
 	switch ev.Kind {
 	case dialogue.EventUsage:
 		e.usage.Merge(*ev.Usage)
@@ -50,25 +50,12 @@ func (e *enforcer) event(ev *dialogue.Event) {
 			return
 		}
 	}
+	if len(e.Stop) > 0 && e.textEvent(ev) {
+		return
+	}
 	switch ev.Kind {
-	case dialogue.EventOpen:
-		e.open = append(e.open, at)
-		if ev.PartKind == dialogue.TextPart && len(e.Stop) > 0 {
-			e.held[at] = &heldText{stops: e.Stop}
-		}
 	case dialogue.EventDelta:
 		e.counted.text(ev.Text)
-		if held := e.held[at]; held != nil {
-			if stop := held.add(ev, e.emit); stop != "" {
-				e.stop(ev.Choice, stop)
-			}
-			return
-		}
-	case dialogue.EventClose:
-		if held := e.held[at]; held != nil {
-			held.release(len(held.text), e.emit)
-		}
-		e.forget(at)
 	case dialogue.EventFinish:
 		e.finished++
 		if e.NoAnswer {
@@ -76,6 +63,70 @@ func (e *enforcer) event(ev *dialogue.Event) {
 			short.Reason = dialogue.ReasonLength
 			ev = &short
 		}
+	}
+	e.pass(ev)
+}
+
+// textEvent handles an event of a text part. The text parts of a choice are one text, because the model wrote them
+// without anything in between, and a chat client gets them as one. What stands between two texts, such as a call, ends
+// the first one: for such events textEvent releases the text and returns false.
+func (e *enforcer) textEvent(ev *dialogue.Event) bool {
+	at := place{ev.Choice, ev.Part}
+	switch ev.Kind {
+	case dialogue.EventOpen:
+		if ev.PartKind == dialogue.TextPart {
+			e.texts = append(e.texts, at)
+			e.textOf(ev.Choice).keep(ev, e.pass)
+			return true
+		}
+		e.release(ev.Choice)
+	case dialogue.EventDelta:
+		if slices.Contains(e.texts, at) {
+			e.counted.text(ev.Text)
+			if stop := e.textOf(ev.Choice).add(ev, e.pass); stop != "" {
+				e.stop(ev.Choice, stop)
+			}
+			return true
+		}
+	case dialogue.EventClose:
+		if i := slices.Index(e.texts, at); i >= 0 {
+			e.texts = slices.Delete(e.texts, i, i+1)
+			e.textOf(ev.Choice).keep(ev, e.pass)
+			return true
+		}
+	case dialogue.EventFinish:
+		e.release(ev.Choice)
+	case dialogue.EventError:
+		for choice := range e.held {
+			e.release(choice)
+		}
+	}
+	return false
+}
+
+// textOf returns the held text of a choice.
+func (e *enforcer) textOf(choice int) *heldText {
+	if e.held[choice] == nil {
+		e.held[choice] = &heldText{stops: e.Stop}
+	}
+	return e.held[choice]
+}
+
+// release emits the held text of a choice.
+func (e *enforcer) release(choice int) {
+	if held := e.held[choice]; held != nil {
+		held.release(len(held.text), e.pass)
+	}
+}
+
+// pass emits an event, and remembers which parts the client knows.
+func (e *enforcer) pass(ev *dialogue.Event) {
+	at := place{ev.Choice, ev.Part}
+	switch ev.Kind {
+	case dialogue.EventOpen:
+		e.open = append(e.open, at)
+	case dialogue.EventClose:
+		e.open = slices.DeleteFunc(e.open, func(p place) bool { return p == at })
 	}
 	e.emit(ev)
 }
@@ -85,10 +136,10 @@ func (e *enforcer) event(ev *dialogue.Event) {
 func (e *enforcer) stop(choice int, sequence string) {
 	for _, at := range slices.Clone(e.open) {
 		if at.choice == choice {
-			e.emit(&dialogue.Event{Kind: dialogue.EventClose, Choice: choice, Part: at.part})
-			e.forget(at)
+			e.pass(&dialogue.Event{Kind: dialogue.EventClose, Choice: choice, Part: at.part})
 		}
 	}
+	delete(e.held, choice)
 	e.emit(&dialogue.Event{Kind: dialogue.EventFinish, Choice: choice, Reason: dialogue.ReasonStopSequence,
 		StopSequence: sequence})
 	e.stopped = append(e.stopped, choice)
@@ -101,12 +152,6 @@ func (e *enforcer) stop(choice int, sequence string) {
 	e.ended = true
 }
 
-// forget removes a part that has been closed.
-func (e *enforcer) forget(at place) {
-	delete(e.held, at)
-	e.open = slices.DeleteFunc(e.open, func(p place) bool { return p == at })
-}
-
 // enforced returns a producer whose events are those of p as en wants them.
 func (a *attempt) enforced(en dialogue.Enforced, stream bool, choices, prompt int, p producer) producer {
 	if en.Empty() {
@@ -114,7 +159,7 @@ func (a *attempt) enforced(en dialogue.Enforced, stream bool, choices, prompt in
 	}
 	return func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		e := &enforcer{Enforced: en, emit: emit, stream: stream, choices: choices, prompt: prompt,
-			held: make(map[place]*heldText), usage: dialogue.NoUsage}
+			held: make(map[int]*heldText), usage: dialogue.NoUsage}
 		f := p(ctx, e.event, func() *upstream.Failure {
 			if f := flush(); f != nil {
 				return f
@@ -131,13 +176,17 @@ func (a *attempt) enforced(en dialogue.Enforced, stream bool, choices, prompt in
 	}
 }
 
-// heldText is the end of a text part that may be the beginning of a stop sequence, as the events that brought
-// it. Whole events are kept and not only their text, because log probabilities belong to them.
+// heldText is the end of a text that may be the beginning of a stop sequence, as the events that brought it. Whole
+// events are kept and not only their text, because log probabilities belong to them. Among them are those that open and
+// close text parts, which must not overtake the text.
 type heldText struct {
 	stops  []string
 	events []dialogue.Event
 	text   string // of the events
 }
+
+// maxHeld bounds the events that wait. A text that an upstream divides into more parts is searched in pieces.
+const maxHeld = 1024
 
 // add takes a delta and emits what cannot be a part of a stop sequence. It returns the sequence that the text
 // has reached, or "". Text is held no longer than needed: only an end that is the beginning of a stop
@@ -146,7 +195,7 @@ func (h *heldText) add(ev *dialogue.Event, emit emitFunc) string {
 	if len(ev.Citations) > 0 { // they name their places themselves
 		sources := *ev
 		sources.Text, sources.LogProbs = "", nil
-		emit(&sources)
+		h.keep(&sources, emit)
 	}
 	kept := *ev // which outlives the call
 	kept.Text, kept.LogProbs, kept.Citations = strings.Clone(ev.Text), bytes.Clone(ev.LogProbs), nil
@@ -157,6 +206,20 @@ func (h *heldText) add(ev *dialogue.Event, emit emitFunc) string {
 	}
 	h.release(len(h.text)-longestBeginning(h.stops, h.text), emit)
 	return ""
+}
+
+// keep emits an event without text as soon as the text before it is emitted, which may be at once.
+func (h *heldText) keep(ev *dialogue.Event, emit emitFunc) {
+	if len(h.events) >= maxHeld {
+		h.release(len(h.text), emit)
+	}
+	if len(h.events) == 0 {
+		emit(ev)
+		return
+	}
+	kept := *ev
+	kept.Signature, kept.Opaque = strings.Clone(ev.Signature), bytes.Clone(ev.Opaque)
+	h.events = append(h.events, kept)
 }
 
 // release emits the first n bytes of the text. An event that is cut is emitted with the log probabilities of the

@@ -1,9 +1,13 @@
 package text_test
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
@@ -117,6 +121,97 @@ func TestTextThatOnlyLooksLikeAStopSequenceArrivesWhole(t *testing.T) {
 				strings.Replace(stopAsks[0].body, `"model":"m",`, `"model":"m","stream":true,`, 1)),
 		)
 		if text := contents(got.text); text != "ENENEN" || got.Reason != dialogue.ReasonStop || got.Err != nil {
+			t.Errorf("got %q %v: %s", text, got.Err, got.text)
+		}
+	})
+}
+
+// inParts is a stream of the responses shape whose message has these texts as content parts, or whose output has them
+// as messages.
+func inParts(messages bool, texts ...string) string {
+	out := `data: {"type":"response.created","response":{"id":"resp_1","object":"response","status":"in_progress",` +
+		`"model":"m","output":[]}}` + "\n\n"
+	for i, text := range texts {
+		item, content := 0, i
+		if messages {
+			item, content = i, 0
+		}
+		place := fmt.Sprintf(`"item_id":"msg_%d","output_index":%d,"content_index":%d`, item, item, content)
+		if content == 0 {
+			out += fmt.Sprintf(`data: {"type":"response.output_item.added","output_index":%d,"item":{"id":"msg_%d",`+
+				`"type":"message","role":"assistant","content":[]}}`, item, item) + "\n\n"
+		}
+		out += `data: {"type":"response.content_part.added",` + place + `,"part":{"type":"output_text","text":""}}` +
+			"\n\n" + fmt.Sprintf(`data: {"type":"response.output_text.delta",`+place+`,"delta":%q}`, text) + "\n\n" +
+			fmt.Sprintf(`data: {"type":"response.content_part.done",`+place+`,"part":{"type":"output_text","text":%q}}`,
+				text) + "\n\n"
+	}
+	return out
+}
+
+func TestAStopSequenceAcrossPartsEndsTheReply(t *testing.T) {
+	for _, ask := range stopAsks {
+		for _, messages := range []bool{false, true} {
+			t.Run(fmt.Sprint(ask.shape, messages), func(t *testing.T) {
+				play(t, func(t *testing.T, s *stage) {
+					reply := inParts(messages, "a text E", "N", "D the rest")
+					s.upstream("a", dialoguetest.Responses, stream(reply, stall))
+					body := ask.body
+					if ask.shape != dialoguetest.Gemini {
+						body = strings.Replace(body, `"model":"m",`, `"model":"m","stream":true,`, 1)
+					}
+					got := s.ask(s.request(ask.shape, body))
+					if got.Err != nil || !strings.Contains(got.text, ask.reason) ||
+						!strings.Contains(got.text, "a text ") || strings.Contains(got.text, "text E") ||
+						strings.Contains(got.text, `"N"`) ||
+						strings.Contains(got.text, "the rest") {
+						t.Errorf("got %v: %s", got.Err, got.text)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The text of a part that only ends like the beginning of a stop sequence arrives in that part, and text on both sides
+// of a call is not one text.
+func TestPartsThatOnlyLookLikeAStopSequenceArriveWhole(t *testing.T) {
+	done := `data: {"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[],` +
+		`"usage":{"input_tokens":3,"output_tokens":9}}}` + "\n\n"
+	call := `data: {"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"fc_1",` +
+		`"call_id":"call_1","name":"f","arguments":"{}"}}` + "\n\n"
+	after := `data: {"type":"response.output_text.delta","item_id":"msg_2","output_index":2,"content_index":0,` +
+		`"delta":"D"}` + "\n\n"
+	for name, reply := range map[string]string{
+		`EN|E|N|`:        inParts(false, "EN", "E", "N"),
+		`E|x|`:           inParts(true, "E", "x"),
+		`EN|tool_use|D|`: inParts(false, "EN") + call + after,
+		`EN|`:            inParts(false, "EN"),
+	} {
+		play(t, func(t *testing.T, s *stage) {
+			s.upstream("a", dialoguetest.Responses, stream(reply, done))
+			got := s.ask(s.request(dialoguetest.Messages, stopAsks[2].body))
+			var blocks strings.Builder
+			gjson.Get(got.text, "content").ForEach(func(_, block gjson.Result) bool {
+				blocks.WriteString(cmp.Or(block.Get("text").Str, block.Get("type").Str) + "|")
+				return true
+			})
+			if got.Err != nil || blocks.String() != name {
+				t.Errorf("got %v: %s, want %s", got.Err, blocks.String(), name)
+			}
+		})
+	}
+}
+
+// Some servers do not say that a content part is done, so that the parser closes it with its message.
+func TestTextOfPartsThatOverlapKeepsItsOrder(t *testing.T) {
+	done := regexp.MustCompile(`data: [^\n]*content_part.done[^\n]*\n\n`)
+	open := done.ReplaceAllString(inParts(false, "aE", "xE", "ND"), "")
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialoguetest.Responses, stream(open, stall))
+		got := s.ask(s.request(dialoguetest.Chat,
+			strings.Replace(stopAsks[0].body, `"model":"m",`, `"model":"m","stream":true,`, 1)))
+		if text := contents(got.text); text != "aEx" || got.Err != nil {
 			t.Errorf("got %q %v: %s", text, got.Err, got.text)
 		}
 	})
