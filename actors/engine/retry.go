@@ -65,8 +65,8 @@ const (
 //
 //  1. Give up if output has been delivered, the request was cancelled, its time is over, or its Policy forbids to
 //     send it again.
-//  2. Send it again at once, to the same target, without a schema that the upstream refused, or as the exchange has
-//     amended it. Neither counts as a retry.
+//  2. Send it again at once, to the same target, as the exchange has amended it, or else without a schema that the
+//     upstream refused. Neither counts as a retry.
 //  3. Go to the next target if the request itself is wrong and that target is for such a failure. Otherwise give up.
 //  4. Retry at the same target if retryHere allows it, the wait ends in time and the retry budget has room.
 //  5. Go to the next target at once. That is no retry and needs no room in the budget.
@@ -75,11 +75,11 @@ func decide(p progress, f facts) (progress, verdict, time.Duration) {
 	if f.committed || f.class == upstream.Cancelled || f.barred || f.remaining <= 0 {
 		return p, giveUp, 0
 	}
-	if f.schema && f.structured && !p.noSchema {
-		p.noSchema = true // a schema that cannot be honoured is dropped and never fails a request
+	if f.amended { // the exchange bounds how often, and the schema may be fine
 		return p, again, 0
 	}
-	if f.amended { // the exchange bounds how often
+	if f.schema && f.structured && !p.noSchema {
+		p.noSchema = true // a schema that cannot be honoured is dropped and never fails a request
 		return p, again, 0
 	}
 	if f.class == upstream.CallerFault {

@@ -57,6 +57,9 @@ func TestDecide(t *testing.T) {
 		{"a shorter prompt is sent at once", progress{}, with(upstream.CallerFault, func(f *facts) {
 			f.amended, f.allowed, f.budget = true, 0, false
 		}), step{verdict: again}, 0, 0},
+		{"an amended request keeps its schema", progress{}, with(upstream.CallerFault, func(f *facts) {
+			f.amended, f.schema, f.structured = true, true, true
+		}), step{verdict: again}, 0, 0},
 		{"another target gets the schema", progress{noSchema: true, retries: 2}, with(upstream.Transient, two),
 			step{verdict: elsewhere, candidate: 1}, 0, 0},
 
