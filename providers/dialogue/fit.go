@@ -70,6 +70,8 @@ func (c *Capabilities) Refuses(name string, value []byte, effort string) bool {
 		return c.Thinking == ThinkingNone
 	case "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options":
 		return c.NoCacheKey
+	case "top_k":
+		return !c.Sampling && string(value) != "null"
 	case "presence_penalty", "frequency_penalty":
 		unchanged = 0
 	case "temperature", "top_p":

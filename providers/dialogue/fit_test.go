@@ -63,6 +63,7 @@ func TestCapabilitiesNameTheMembersThatAModelRefuses(t *testing.T) {
 		{"prompt_cache_key", `"k"`, true}, {"prompt_cache_retention", `"24h"`, true},
 		{"prompt_cache_options", `{}`, true},
 		{"reasoning", `{}`, true}, {"seed", "1", false}, {"temperature", "null", false},
+		{"top_k", "3", true}, {"top_k", "null", false},
 	} {
 		got := neither.Refuses(c.name, []byte(c.value), "")
 		if got != c.refused || both.Refuses(c.name, []byte(c.value), "") {

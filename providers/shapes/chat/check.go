@@ -116,8 +116,8 @@ func (k *checker) field(name []byte) (err error) {
 		return k.Count(1, math.MaxInt64, func(n int64) { k.maxTokens = n })
 	case "top_logprobs":
 		return k.Count(0, 20, func(int64) { k.topLogprobs = true })
-	case "temperature", "top_p", "presence_penalty", "frequency_penalty", "reasoning_effort", "prompt_cache_key",
-		"prompt_cache_retention", "prompt_cache_options":
+	case "temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty", "reasoning_effort",
+		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options":
 		k.Head.Tuned = true
 	case "stream_options":
 		return k.StreamOptions()

@@ -425,6 +425,23 @@ func TestPatchKeepsSamplingOfAModelAtRest(t *testing.T) {
 	}
 }
 
+// None of the models that take parameters of sampling only while they do not reason has top_k.
+func TestPatchRemovesTopKWhereTheModelHasNone(t *testing.T) {
+	target := dialogue.Target{Model: "up",
+		Caps: dialogue.Capabilities{SamplingAtRest: true, Thinking: dialogue.ThinkingImplicit}}
+	const body = `{"model":"up","messages":[{"role":"user","content":"a"}],"temperature":0.5,"top_k":3}`
+	head, err := chat.Shape.Check([]byte(body), shapes.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := new(dialogue.Report)
+	call, err := chat.Shape.Patch([]byte(body), shapes.Params{}, head, target, rep, newEnv())
+	if sent := string(call.Body); err != nil || sent != strings.Replace(body, `,"top_k":3`, "", 1) ||
+		rep.Header() != "top_k" {
+		t.Errorf("%v, losses %q, sent %s", err, rep.Header(), sent)
+	}
+}
+
 func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 	target := dialogue.Target{Model: "up", Shape: dialoguetest.Chat,
 		Caps: dialogue.Capabilities{StructuredOutputs: true}}

@@ -58,7 +58,7 @@ var rules = map[string]rule{
 }
 
 // tuning has the fields that some models refuse.
-var tuning = []string{"temperature", "top_p", "reasoning", "include"}
+var tuning = []string{"temperature", "top_p", "top_k", "reasoning", "include"}
 
 // checker collects what Check learns while it walks over one request.
 // A checker is used for one request by one goroutine. Rules write to head what routing needs, so

@@ -348,6 +348,23 @@ func TestPatchKeepsSamplingOfAModelAtRest(t *testing.T) {
 	}
 }
 
+// None of the models that take parameters of sampling only while they do not reason has top_k.
+func TestPatchRemovesTopKWhereTheModelHasNone(t *testing.T) {
+	target := newTarget()
+	target.Caps.Sampling, target.Caps.SamplingAtRest = false, true
+	const body = `{"model":"up","input":"a","temperature":0.5,"top_k":3}`
+	head, err := responses.Shape.Check([]byte(body), shapes.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := new(dialogue.Report)
+	call, err := responses.Shape.Patch([]byte(body), shapes.Params{}, head, target, rep, newEnv())
+	if sent := string(call.Body); err != nil || sent != strings.Replace(body, `,"top_k":3`, "", 1) ||
+		rep.Header() != "top_k" {
+		t.Errorf("%v, losses %q, sent %s", err, rep.Header(), sent)
+	}
+}
+
 func TestPatchChangesNothingElse(t *testing.T) {
 	env := newEnv()
 	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "x", Origin: dialoguetest.Messages})
