@@ -9,15 +9,16 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
 
 // amendAfter has the next attempt send the request otherwise if f is about something that the gateway can change: the
-// reasoning or the ids of calls that another upstream made, a summary or edits that it does not make by itself, or a
-// prompt that is too long. All but the last are changed once for each target, and shortened.more bounds that one. A
-// prompt is not shortened while a target is left that is for such prompts, because it gets the whole conversation. The
-// calls of a fan-out run at the same time, so the decision is made here, when all of them have ended.
+// reasoning or the ids of calls that another upstream made, a summary or edits that it does not make by itself, top_k,
+// or a prompt that is too long. All but the last are changed once for each target, and shortened.more bounds that one.
+// A prompt is not shortened while a target is left that is for such prompts, because it gets the whole conversation.
+// The calls of a fan-out run at the same time, so the decision is made here, when all of them have ended.
 func (a *attempt) amendAfter(f *upstream.Failure) {
 	switch target := a.targetName(); {
 	case f == nil:
@@ -29,6 +30,8 @@ func (a *attempt) amendAfter(f *upstream.Failure) {
 		a.compactionRefused, f.Amended = target, true
 	case f.Context && a.contextRefused != target:
 		a.contextRefused, f.Amended = target, true
+	case f.TopK && a.topKRefused != target:
+		a.topKRefused, f.Amended = target, true
 	case f.LongPrompt && a.shortens() && !a.c.LeadsOn(catalog.OnContextLength):
 		if req, err := a.decodeWhole(); err == nil {
 			a.editContext(req, nil)
@@ -76,6 +79,23 @@ func namesContext(refusal *dialogue.Error, sent []byte) bool {
 	text := refusal.Param + " " + refusal.Message
 	return strings.Contains(text, contextManagement) && !insideContext.MatchString(text) &&
 		(refusal.Param == contextManagement || unknownMember.MatchString(refusal.Message))
+}
+
+// namesTopK reports whether a refusal says that the upstream does not know top_k. A refusal of its value is for the
+// client.
+func namesTopK(refusal *dialogue.Error, sent []byte) bool {
+	return bytes.Contains(sent, []byte(`"`+topK+`"`)) &&
+		strings.Contains(refusal.Param+" "+refusal.Message, topK) && unknownMember.MatchString(refusal.Message)
+}
+
+// topK is the parameter that the gateway accepts in the shapes of chat and responses, whose vendor lacks it
+// (gateway.md 1). Upstreams that have it get it, and others ignore it.
+const topK = "top_k"
+
+// withoutTopK returns a body without the parameter.
+func withoutTopK(body []byte) []byte {
+	members := fields.Members(body)
+	return fields.Without(body, members, func(i int) bool { return members[i].Name == topK })
 }
 
 // insideContext finds a path that leads into the member.

@@ -56,6 +56,33 @@ func TestReasoningDetailsThatAnUpstreamRefusesAreLeftOut(t *testing.T) {
 	})
 }
 
+func TestTopKThatAnUpstreamDoesNotKnowIsLeftOut(t *testing.T) {
+	const unknown = "Unknown parameter: 'top_k'."
+	bodies := map[dialogue.Shape]string{
+		dialoguetest.Chat:      `{"model":"m","messages":[{"role":"user","content":"hi"}],"top_k":3}`,
+		dialoguetest.Responses: `{"model":"m","input":"hi","top_k":3,"store":false}`,
+	}
+	replies := map[dialogue.Shape]string{dialoguetest.Chat: chatWhole, dialoguetest.Responses: responsesWhole("hi")}
+	for shape, body := range bodies {
+		for message, left := range map[string]bool{unknown: true, "top_k: must be at most 2": false} {
+			t.Run(string(shape)+" "+message, func(t *testing.T) {
+				play(t, func(t *testing.T, s *stage) {
+					s.upstream("a", shape, document(400, says(openaiSays, "invalid_request_error", "", message)),
+						document(200, replies[shape]))
+					got := s.ask(s.request(shape, body))
+					calls := s.fakes["a"].calls
+					if calls[0].body != body || (len(calls) == 2) != left || (got.Err == nil) != left {
+						t.Fatalf("%d calls, the first with %s: %v", len(calls), calls[0].body, got.Err)
+					}
+					if left && (strings.Contains(calls[1].body, "top_k") || got.meta.Losses != "top_k") {
+						t.Errorf("sent %s with the losses %q", calls[1].body, got.meta.Losses)
+					}
+				})
+			})
+		}
+	}
+}
+
 // tooLongID is OpenAI's refusal of an id that another server gave to a call.
 const tooLongID = `{"error":{"message":"Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string ` +
 	`with maximum length 40, but got a string with length 53 instead.","type":"invalid_request_error",` +

@@ -113,6 +113,10 @@ func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.
 	if err != nil {
 		return nil, engine.CallerFault(err)
 	}
+	if a.topKRefused == a.targetName() {
+		a.report.Lose(topK)
+		call.Body = withoutTopK(call.Body)
+	}
 	ctx, seen := a.beginCall(ctx, call.Stream)
 	head := &a.request.Head
 	o := shapes.TapOptions{Stream: head.Stream, HideUsage: !head.IncludeUsage, Choices: head.Choices(),
@@ -292,6 +296,7 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	f.CallIDs = f.Class == upstream.CallerFault && a.meta.Untouched && namesCallIDs(decoded)
 	f.Compaction = a.isAboutCompaction(f)
 	f.Context = f.Class == upstream.CallerFault && namesContext(decoded, call.Body)
+	f.TopK = f.Class == upstream.CallerFault && a.meta.Untouched && namesTopK(decoded, call.Body)
 	a.judgeKey(key, f)
 	return nil, f
 }

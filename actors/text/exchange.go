@@ -43,10 +43,10 @@ type exchange struct {
 	first   attempt  // most requests make no other
 	// shortened lists the turns that attempts leave out since a provider found it too long.
 	shortened shortened
-	// reasoningRefused, callIDsRefused, compactionRefused and contextRefused are the targets that refused the reasoning
-	// of another model, the ids that another upstream gave to its calls, to compact a conversation, and to edit one.
-	// See attempt.targetName.
-	reasoningRefused, callIDsRefused, compactionRefused, contextRefused string
+	// reasoningRefused, callIDsRefused, compactionRefused, contextRefused and topKRefused are the targets that refused
+	// the reasoning of another model, the ids that another upstream gave to its calls, to compact a conversation, to
+	// edit one, and top_k. See attempt.targetName.
+	reasoningRefused, callIDsRefused, compactionRefused, contextRefused, topKRefused string
 	// origin is the exchange that this one was forked from; nil: none. served is the fork that served the request, set
 	// at its end on the origin; nil: the origin did.
 	origin, served *exchange

@@ -65,6 +65,8 @@ type Failure struct {
 	Compaction bool
 	// Context is set if the upstream has refused to edit the conversation, which the client asked for.
 	Context bool
+	// TopK is set if the upstream does not know the parameter top_k, which clients of every shape may send.
+	TopK bool
 	// Amended is set once the attempt loop has changed the request because of this failure, so that it may be sent
 	// again at once.
 	Amended bool
