@@ -80,6 +80,31 @@ func TestAPictureBesideTheTextReachesTheClientOrIsALoss(t *testing.T) {
 	}
 }
 
+func TestWhatAProvidersOwnToolDidIsALossForOtherShapes(t *testing.T) {
+	replies := map[dialogue.Shape]string{
+		dialoguetest.Gemini: `{"candidates":[{"content":{"role":"model","parts":[` +
+			`{"executableCode":{"language":"PYTHON","code":"print(1)"}},{"text":"here"}]},"finishReason":"STOP"}]}`,
+		dialoguetest.Messages: `{"id":"m","type":"message","role":"assistant","model":"m","content":[` +
+			`{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"text","text":"here"}],` +
+			`"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`,
+	}
+	for upstream, reply := range replies {
+		for client, body := range map[dialogue.Shape]string{
+			dialoguetest.Chat:     `{"model":"m","messages":[{"role":"user","content":"hi"}]}`,
+			dialoguetest.Messages: `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
+		} {
+			play(t, func(t *testing.T, s *stage) {
+				s.upstream("a", upstream, document(200, reply))
+				got := s.ask(s.request(client, body))
+				lost := strings.Contains(got.Losses, "reply:server_tool")
+				if got.Err != nil || lost != (client != upstream) || !strings.Contains(got.text, "here") {
+					t.Errorf("%s from %s: losses %q, %v: %s", client, upstream, got.Losses, got.Err, got.text)
+				}
+			})
+		}
+	}
+}
+
 func TestAPictureOfAnEarlierReplyGoesBackToModelsThatTakeIt(t *testing.T) {
 	body := `{"model":"m","messages":[{"role":"user","content":"draw"},` + chatSays +
 		`,{"role":"user","content":"again"}]}`

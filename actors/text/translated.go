@@ -121,14 +121,18 @@ func (t *translated) event(ev *dialogue.Event) {
 }
 
 // openPart adapts the beginning of a part to the client. It gives a tool its client's name, shows the picture of a
-// vendor's own tool as a picture, and fails a reply of too many parts.
+// vendor's own tool as a picture, reports what else such a tool did as a loss, and fails a reply of too many parts.
 func (t *translated) openPart(ev *dialogue.Event) {
 	if t.parts++; t.parts > fields.MaxParts {
 		t.fail(t.refusedInBody(fields.TooManyParts()))
 		return
 	}
-	if ev.PartKind == dialogue.ServerPart && ev.Media != nil && ev.Origin != t.request.Inbound.Name {
-		ev.PartKind, ev.Opaque = dialogue.MediaPart, nil // the client can show the picture, not the tool's item
+	if ev.PartKind == dialogue.ServerPart && ev.Origin != t.request.Inbound.Name {
+		if ev.Media != nil {
+			ev.PartKind, ev.Opaque = dialogue.MediaPart, nil // the client can show the picture, not the tool's item
+		} else {
+			t.report.Lose("reply:server_tool") // in the header of a stream only if it comes before the text
+		}
 	}
 	if ev.PartKind == dialogue.MediaPart && !t.request.Inbound.Traits.ShowsImages {
 		t.report.Lose("reply:image") // in the header of a stream only if it is the first piece
