@@ -288,6 +288,12 @@ var longPromptWords = map[dialogue.Shape]string{
 	dialoguetest.Gemini: "input token count",
 }
 
+// longPromptFields holds the field that a client of each shape has the prompt in.
+var longPromptFields = map[dialogue.Shape]string{
+	dialoguetest.Chat: "messages", dialoguetest.Completions: "prompt", dialoguetest.Responses: "input",
+	dialoguetest.Messages: "messages", dialoguetest.Gemini: "contents",
+}
+
 func TestEachVendorsErrorsAreThoseThatTheClientsSDKKnows(t *testing.T) {
 	for i, e := range vendorErrors {
 		asks := clients(e.shape)
@@ -328,6 +334,9 @@ func checkVendorError(t *testing.T, s *stage, e *vendorError, shape dialogue.Sha
 	}
 	if e.code != "context_length_exceeded" {
 		return
+	}
+	if got.err.Param != longPromptFields[shape] {
+		t.Errorf("the error is about %q, want %q", got.err.Param, longPromptFields[shape])
 	}
 	message := got.err.Message
 	if !strings.Contains(message, longPromptWords[shape]) &&

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -125,6 +126,10 @@ func express(e *dialogue.Error, m meaning, size PromptSize, client dialogue.Trai
 	case longPrompt:
 		e.Status, e.Type, e.Code = http.StatusBadRequest, dialogue.TypeInvalidRequest, "context_length_exceeded"
 		e.Message = longPromptMessage(e.Message, size, client.LongPrompt)
+		if field := cmp.Or(client.Fields[dialogue.Conversation], dialogue.Conversation); client.LongPrompt != nil &&
+			!strings.HasPrefix(e.Param, field) {
+			e.Param = field // the upstream names none, or one that the client's shape does not have
+		}
 	case largeBody:
 		if e.Status != http.StatusRequestEntityTooLarge {
 			e.Status, e.Type = http.StatusRequestEntityTooLarge, dialogue.TypeTooLarge
