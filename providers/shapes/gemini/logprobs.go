@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -41,6 +42,29 @@ func readLogProbs(v gjson.Result) json.RawMessage {
 	})
 	w.End()
 	return w.Buf
+}
+
+// splitLogProbs divides a list into the tokens of the first n bytes of its text and the rest. Each is nil if it is
+// empty. A chunk has one list for all of its parts, in the order of the parts.
+func splitLogProbs(list json.RawMessage, n int) (first, rest json.RawMessage) {
+	var parts [2][]string
+	tokens([]json.RawMessage{list}, func(v gjson.Result) {
+		which := 0
+		if n <= 0 {
+			which = 1
+		}
+		n -= len(v.Get("token").Str)
+		parts[which] = append(parts[which], v.Raw)
+	})
+	return joined(parts[0]), joined(parts[1])
+}
+
+// joined returns a list of these elements, or nil if there are none.
+func joined(elements []string) json.RawMessage {
+	if len(elements) == 0 {
+		return nil
+	}
+	return json.RawMessage("[" + strings.Join(elements, ",") + "]")
 }
 
 // readToken writes a token with its probability in the neutral form.

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -186,6 +187,8 @@ type candidate struct {
 	sig      string                // of the open part
 	join     fields.FragmentJoiner // of the open part
 	text     []byte                // visible text of the open part: citations count in it
+	fresh    int                   // bytes of the open part that came with the current chunk
+	logs     json.RawMessage       // logprobs of the current chunk that no text has taken yet
 	sources  string                // groundingMetadata and citationMetadata of the open part
 	cited    string
 	pending  *partialCall
@@ -216,7 +219,8 @@ func (p *parser) at(position int, v gjson.Result) *candidate {
 
 // candidate reads the piece of one candidate in a chunk. Anything behind its finish reason is
 // ignored.
-// The finish reason is applied after the parts, because both can be in one chunk.
+// What is said about the text is read before the parts, because a call behind the text closes it. The
+// finish reason is applied after the parts, because both can be in one chunk.
 func (p *parser) candidate(position int, v gjson.Result) {
 	var index, content, finish, message, grounding, citations, logprobs gjson.Result
 	eachMember(v, func(name string, v gjson.Result) bool {
@@ -242,6 +246,13 @@ func (p *parser) candidate(position int, v gjson.Result) {
 	if c == nil || c.finished {
 		return
 	}
+	c.fresh, c.logs = 0, readLogProbs(logprobs)
+	if grounding.Exists() {
+		c.sources = grounding.Raw
+	}
+	if citations.Exists() {
+		c.cited = citations.Raw
+	}
 	if parts := field(content, "parts"); parts.Exists() {
 		each(parts, func(_ int, v gjson.Result) bool {
 			p.part(c, readPart(v))
@@ -251,15 +262,8 @@ func (p *parser) candidate(position int, v gjson.Result) {
 	if p.done {
 		return
 	}
-	if grounding.Exists() {
-		c.sources = grounding.Raw
-	}
-	if citations.Exists() {
-		c.cited = citations.Raw
-	}
-	if logprobs.Exists() {
-		p.logprobs(c, logprobs)
-	}
+	p.logprobs(c, c.logs)
+	c.logs = nil
 	if reason, ok := reasonOf(str(finish)); ok {
 		c.finished, c.reason, c.detail = true, reason, str(message)
 	}
@@ -313,7 +317,7 @@ func (p *parser) text(c *candidate, part wirePart) {
 		p.close(c)
 	}
 	if !c.open {
-		c.open, c.kind = true, kind
+		c.open, c.kind, c.fresh = true, kind, 0
 		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: kind, Origin: Name})
 	}
 	text := c.join.Add(part.value)
@@ -321,7 +325,7 @@ func (p *parser) text(c *candidate, part wirePart) {
 		return
 	}
 	if kind == dialogue.TextPart {
-		c.text = append(c.text, text...)
+		c.text, c.fresh = append(c.text, text...), c.fresh+len(text)
 	}
 	p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: text})
 }
@@ -341,6 +345,9 @@ func (p *parser) close(c *candidate) {
 	} else {
 		ev.Signature = c.sig
 		p.cite(c)
+		var own json.RawMessage
+		own, c.logs = splitLogProbs(c.logs, c.fresh)
+		p.logprobs(c, own)
 	}
 	p.send(ev)
 	c.next++
@@ -356,9 +363,9 @@ func (p *parser) cite(c *candidate) {
 	}
 }
 
-// logprobs emits the logprobs of the open text.
-func (p *parser) logprobs(c *candidate, v gjson.Result) {
-	if list := readLogProbs(v); list != nil && c.open && c.kind == dialogue.TextPart {
+// logprobs emits logprobs of the open text. Those of thoughts and calls have no place in other shapes.
+func (p *parser) logprobs(c *candidate, list json.RawMessage) {
+	if list != nil && c.open && c.kind == dialogue.TextPart {
 		p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, LogProbs: list})
 	}
 }

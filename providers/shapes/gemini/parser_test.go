@@ -202,6 +202,27 @@ func TestLogProbsTakeTheNeutralForm(t *testing.T) {
 	}
 }
 
+// What a chunk says about its text reaches the text also if a call in the same chunk has closed it.
+func TestTextBeforeACallKeepsItsLogProbsAndSources(t *testing.T) {
+	f := fold(t, newEnv(), false, chunk(`{"text":"Hi"},{"functionCall":{"name":"f"}}`, stop,
+		`,"logprobsResult":{"chosenCandidates":[{"token":"H"},{"token":"i"},{"token":"<call>"}]},
+		"citationMetadata":{"citationSources":[{"startIndex":0,"endIndex":2,"uri":"https://c"}]}`))
+	choice := f.Reply.Choices[0]
+	want := `[{"token":"H","logprob":0,"bytes":[72],"top_logprobs":[]},` +
+		`{"token":"i","logprob":0,"bytes":[105],"top_logprobs":[]}]`
+	if len(choice.LogProbs) != 1 || string(choice.LogProbs[0]) != want {
+		t.Errorf("got %s, want %s", choice.LogProbs, want)
+	}
+	if cited := choice.Parts[0].Citations; len(cited) != 1 || cited[0].URL != "https://c" || cited[0].End != 2 {
+		t.Errorf("got %+v", cited)
+	}
+	f = fold(t, newEnv(), false, chunk(`{"functionCall":{"name":"f"}},{"text":"Hi"}`, stop,
+		`,"logprobsResult":{"chosenCandidates":[{"token":"H"},{"token":"i"}]}`))
+	if logs := f.Reply.Choices[0].LogProbs; len(logs) != 1 || string(logs[0]) != want {
+		t.Errorf("got %s, want %s", logs, want)
+	}
+}
+
 func TestNothingFollowsTheEnd(t *testing.T) {
 	p := gemini.Shape.NewParser(1, newEnv())
 	n := 0
