@@ -284,6 +284,11 @@ func checkSystem(v gjson.Result) *shapes.Fault {
 	return bad
 }
 
+// checkBoolean accepts the words in a string as well, as the decoder does.
+func checkBoolean(v gjson.Result) *shapes.Fault {
+	return want(v.IsBool() || v.Str == "true" || v.Str == "false", "must be a boolean")
+}
+
 // bounds is the range of a number.
 type bounds struct {
 	low, high float64
@@ -362,6 +367,8 @@ func (c *checker) generation(v gjson.Result) (bad *shapes.Fault) {
 		case "responseJsonSchema":
 			jsonSchema = true
 			bad = want(v.IsObject() || v.IsBool(), "must be a JSON Schema").In(name)
+		case "responseLogprobs":
+			bad = checkBoolean(v).In(name)
 		case "thinkingConfig":
 			bad = checkThinking(v).In(name)
 		}
@@ -415,6 +422,8 @@ func checkThinking(v gjson.Result) (bad *shapes.Fault) {
 	var budget, level bool
 	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
+		case "includeThoughts":
+			bad = checkBoolean(v).In(name)
 		case "thinkingBudget":
 			budget = true
 			bad = ranges[name].check(v).In(name)

@@ -225,14 +225,18 @@ func checkContextManagement(c *checker, path string, v gjson.Result) *dialogue.E
 		return dialogue.Invalid(path, "must be an array")
 	}
 	empty := true
-	v.ForEach(func(_, edit gjson.Result) bool {
-		c.head.Compacts, empty = c.head.Compacts || isCompaction(edit.Get("type").Str), false
-		return true
+	broken := each(path, v, func(at string, edit gjson.Result) *dialogue.Error {
+		empty = false
+		if !edit.IsObject() {
+			return dialogue.Invalid(at, "must be an object")
+		}
+		c.head.Compacts = c.head.Compacts || isCompaction(edit.Get("type").Str)
+		return nil
 	})
 	if empty {
 		return dialogue.Invalid(path, "must have at least 1 item")
 	}
-	return nil
+	return broken
 }
 
 // checkMaxTokens applies the vendor's minimum of 16 tokens.

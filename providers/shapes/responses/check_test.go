@@ -54,6 +54,8 @@ func TestCheckNamesTheFirstBrokenField(t *testing.T) {
 		{`{"model":"m","input":"x","stream_options":{}}`, "stream_options", "invalid_value"},
 		{`{"model":"m","input":"x","include":[1]}`, "include[0]", "invalid_value"},
 		{`{"model":"m","input":"x","context_management":[]}`, "context_management", "invalid_value"},
+		{`{"model":"m","input":"x","context_management":[{"type":"compaction"},1]}`, "context_management[1]",
+			"invalid_value"},
 		{`{"model":"m","input":"x","conversation":""}`, "conversation", "invalid_value"},
 		{`{"model":"m","input":"x","conversation":1}`, "conversation", "invalid_value"},
 		{`{"model":"m","input":"x","conversation":{"id":1}}`, "conversation.id", "invalid_value"},
