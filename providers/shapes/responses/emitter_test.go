@@ -196,6 +196,19 @@ func TestResponseEchoesTheRequest(t *testing.T) {
 	}
 }
 
+func TestResponseHasTheDefaultsOfText(t *testing.T) {
+	env := newEnv()
+	for text, echoed := range map[string]string{
+		``:                                   `{"format":{"type":"text"},"verbosity":"medium"}`,
+		`,"text":null`:                       `{"format":{"type":"text"},"verbosity":"medium"}`,
+		`,"text":{}`:                         `{"format":{"type":"text"},"verbosity":"medium"}`,
+		`,"text":{"format":{"type":"text"}}`: `{"format":{"type":"text"},"verbosity":"medium"}`,
+	} {
+		_, doc := emitAll(t, env, decode(t, env, `{"model":"m","input":"x"`+text+`}`), reply(dialogue.ReasonStop))
+		want(t, text, doc.Get("text").Raw, echoed)
+	}
+}
+
 func TestBackgroundStreamsAreQueuedFirst(t *testing.T) {
 	req := &dialogue.Request{Model: "m", Body: []byte(`{"background":true}`)}
 	events, _ := emitAll(t, newEnv(), req, reply(dialogue.ReasonStop))

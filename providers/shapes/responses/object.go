@@ -54,7 +54,7 @@ var echoed = [...]struct{ name, missing string }{
 	{"service_tier", `"auto"`},
 	{"store", "true"},
 	{"temperature", "1"},
-	{"text", `{"format":{"type":"text"}}`},
+	{"text", `{"format":{"type":"text"},"verbosity":"medium"}`},
 	{"tool_choice", `"auto"`},
 	{"tools", "[]"},
 	{"top_logprobs", "0"},
@@ -94,7 +94,7 @@ func complete(name string, v gjson.Result) string {
 	var members []struct{ name, missing string }
 	switch name {
 	case "text":
-		members = []struct{ name, missing string }{{"format", `{"type":"text"}`}}
+		members = []struct{ name, missing string }{{"format", `{"type":"text"}`}, {"verbosity", `"medium"`}}
 	case "reasoning":
 		members = []struct{ name, missing string }{{"effort", "null"}, {"summary", "null"}}
 	default:
