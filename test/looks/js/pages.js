@@ -2,6 +2,7 @@
 // the pages themselves where they can make it.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { launch, visit } from '../../oauth/js/chromium.js';
 import { admin, clientId, issuer, password, redirectUri, username } from '../../oauth/js/gateway.js';
 
@@ -48,6 +49,35 @@ async function ask(play, model = 'small', stream = false, token = key) {
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'x-sandbox': play },
     body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'hello' }] }),
   }).then((r) => r.text()).catch(() => {});
+}
+
+class Hang extends Error {}
+
+// inTab runs use with the tab of a user or guest. On a busy machine Chromium stops drawing a tab now and then and answers
+// nothing about it any more. No page can cause or prevent that, so use runs once more in a new tab.
+export async function inTab(t, who, use) {
+  for (let more = 2; ; more--) {
+    const page = await as(t, who);
+    const ends = new AbortController();
+    try {
+      return await Promise.race([use(page), hangs(page, ends.signal)]);
+    } catch (e) {
+      if (!(e instanceof Hang) || more === 0) throw e;
+      t.diagnostic(`the tab of ${who || 'a guest'} hangs; trying a new one`);
+      delete tabs[who];
+    } finally {
+      ends.abort();
+    }
+  }
+}
+
+// hangs fails when the tab has not answered for two minutes.
+async function hangs(page, signal) {
+  while (!signal.aborted) {
+    const silent = sleep(120_000, 'silent', { signal, ref: false }).catch(() => {});
+    if (await Promise.race([page.evaluate('1').catch(() => {}), silent]) === 'silent') throw new Hang('the tab does not answer');
+    await sleep(5_000, null, { signal }).catch(() => {});
+  }
 }
 
 // as returns the tab of a user, of whom there is one for all tests, or of a guest.

@@ -1,7 +1,7 @@
 // Each page is loaded once and seen in several views (look.js).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admin, as, browser, button, issuer, states, text, username, visit, wanted, chosen } from './pages.js';
+import { admin, as, browser, button, inTab, issuer, states, text, username, visit, wanted, chosen } from './pages.js';
 import { all, asModal, focusShows, look, weight } from './look.js';
 import { passes, walk, ways } from './keyboard.js';
 
@@ -10,14 +10,15 @@ const main = /^(signin|consent|chat|images|keys|flow|requests|request-recorded|p
 
 for (const [name, who, path, prepare, opener] of wanted.filter(([name]) => all || main.test(name))) {
   test(`${name}: axe, both themes, forced colours, phone, focus, weight`, async (t) => {
-    const page = await as(t, who);
-    await page.goto(new URL(path, issuer).href);
-    const bytes = await weight(page);
-    assert.ok(bytes.sent < 60_000 && bytes.whole < 150_000, `${name} has ${JSON.stringify(bytes)} bytes`);
-    await prepare?.(page);
-    await look(page, name);
-    await focusShows(page);
-    if (opener) await asModal(page, page.locator(opener).first(), `${name}-dialog`);
+    await inTab(t, who, async (page) => {
+      await page.goto(new URL(path, issuer).href);
+      const bytes = await weight(page);
+      assert.ok(bytes.sent < 60_000 && bytes.whole < 150_000, `${name} has ${JSON.stringify(bytes)} bytes`);
+      await prepare?.(page);
+      await look(page, name);
+      await focusShows(page);
+      if (opener) await asModal(page, page.locator(opener).first(), `${name}-dialog`);
+    });
   });
 }
 
