@@ -14,6 +14,7 @@ import (
 	"golang.org/x/image/webp"
 
 	"stagedoor/providers/picture"
+	"stagedoor/providers/turns"
 )
 
 // Bounds that are checked before a pixel is decoded.
@@ -30,7 +31,7 @@ const (
 
 // decodings grants the decodings of the process, and not of a caller, because it bounds the
 // memory of the process.
-var decodings = newQueue(maxDecodings)
+var decodings = turns.New(maxDecodings)
 
 // withPicture decodes a picture, after it has checked the header, and calls use with it. It waits
 // for the owner's turn until ctx ends. The room is kept until use returns, because the picture is in memory
@@ -63,10 +64,10 @@ type decoder func(io.Reader) (image.Image, error)
 // decodeWith decodes a file and passes the picture to use while it holds a slot, since a decoded
 // picture takes far more memory than its file. use must not keep the picture.
 func decodeWith(ctx context.Context, owner string, f *picture.File, decode decoder, use func(image.Image) error) error {
-	if err := decodings.acquire(ctx, owner); err != nil {
+	if err := decodings.Acquire(ctx, owner); err != nil {
 		return err
 	}
-	defer decodings.release(owner)
+	defer decodings.Release(owner)
 	decoded, err := decodeSafely(decode, f.Reader())
 	if err != nil {
 		return err

@@ -56,8 +56,8 @@ func TestAtMostTwoPicturesAreInMemoryAtATime(t *testing.T) {
 		synctest.Wait()
 		close(finish)
 		wg.Wait()
-		if q := decodings; q.used+len(q.held)+len(q.waiting)+len(q.turns) != 0 {
-			t.Errorf("%d decodings are still counted, and %d owners wait", q.used, len(q.turns))
+		if used, waiting := decodings.Load(); used+waiting != 0 {
+			t.Errorf("%d decodings are still counted, and %d owners wait", used, waiting)
 		}
 	})
 }

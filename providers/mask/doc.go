@@ -20,6 +20,6 @@
 //
 // # Files
 //
-//	mask.go queue.go                                 the check, and how many may run at once
+//	mask.go                                          the check
 //	decode.go exact.go lossy.go convert.go           decoding, counting of transparent pixels, conversion
 package mask

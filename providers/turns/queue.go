@@ -1,4 +1,17 @@
-package mask
+// Package turns bounds expensive work that is done at a time in the process, and lets owners take turns at it. Package
+// stagedoor/state/share refuses what finds no room; a Queue has it wait.
+//
+// # Usage
+//
+//	if err := queue.Acquire(ctx, owner); err != nil {
+//		return err
+//	}
+//	defer queue.Release(owner)
+//
+// # Concurrency
+//
+// Any goroutine may use a Queue.
+package turns
 
 import (
 	"context"
@@ -6,10 +19,10 @@ import (
 	"sync"
 )
 
-// queue grants slots to owners. An owner has at most half of the slots that other owners leave
-// free, and always one. Owners that wait take turns, so that a picture waits for a few of each
-// other owner and not for all of them.
-type queue struct {
+// Queue grants slots to owners. An owner has at most half of the slots that other owners leave
+// free, and always one. Owners that wait take turns, so that work waits for a few pieces of each
+// other owner's and not for all of them.
+type Queue struct {
 	mu    sync.Mutex
 	slots int
 	used  int
@@ -20,14 +33,14 @@ type queue struct {
 	turns   []string
 }
 
-// newQueue returns a queue that grants at most this number of slots at a time.
-func newQueue(slots int) *queue {
-	return &queue{slots: slots, held: make(map[string]int), waiting: make(map[string][]chan struct{})}
+// New returns a queue that grants at most this number of slots at a time.
+func New(slots int) *Queue {
+	return &Queue{slots: slots, held: make(map[string]int), waiting: make(map[string][]chan struct{})}
 }
 
-// acquire waits for a slot until ctx ends, and returns the cause of the end then. Otherwise
-// release must be called.
-func (q *queue) acquire(ctx context.Context, owner string) error {
+// Acquire waits for a slot until ctx ends, and returns the cause of the end then. Otherwise
+// Release must be called.
+func (q *Queue) Acquire(ctx context.Context, owner string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -52,15 +65,22 @@ func (q *queue) acquire(ctx context.Context, owner string) error {
 	return context.Cause(ctx)
 }
 
-// release returns a slot of an owner.
-func (q *queue) release(owner string) {
+// Release returns a slot of an owner.
+func (q *Queue) Release(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.free(owner)
 }
 
+// Load returns how many slots are in use and how many owners wait.
+func (q *Queue) Load() (used, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.used, len(q.turns)
+}
+
 // free returns a slot of an owner, with the lock held.
-func (q *queue) free(owner string) {
+func (q *Queue) free(owner string) {
 	q.used--
 	if q.held[owner]--; q.held[owner] == 0 {
 		delete(q.held, owner)
@@ -70,7 +90,7 @@ func (q *queue) free(owner string) {
 
 // leave removes a grant for which a caller waits, with the lock held. It returns false if the grant is not waited for
 // any more.
-func (q *queue) leave(owner string, granted chan struct{}) bool {
+func (q *Queue) leave(owner string, granted chan struct{}) bool {
 	i := slices.Index(q.waiting[owner], granted)
 	if i < 0 {
 		return false
@@ -80,7 +100,7 @@ func (q *queue) leave(owner string, granted chan struct{}) bool {
 }
 
 // setWaiting sets what an owner waits for. An owner that waits for nothing has no turn.
-func (q *queue) setWaiting(owner string, list []chan struct{}) {
+func (q *Queue) setWaiting(owner string, list []chan struct{}) {
 	if len(list) > 0 {
 		q.waiting[owner] = list
 		return
@@ -90,7 +110,7 @@ func (q *queue) setWaiting(owner string, list []chan struct{}) {
 }
 
 // grant gives free slots to owners whose turn it is, with the lock held.
-func (q *queue) grant() {
+func (q *Queue) grant() {
 	for q.used < q.slots {
 		i := slices.IndexFunc(q.turns, q.mayHave)
 		if i < 0 {
@@ -106,7 +126,7 @@ func (q *queue) grant() {
 }
 
 // mayHave reports whether the share of an owner has room for one more slot.
-func (q *queue) mayHave(owner string) bool {
+func (q *Queue) mayHave(owner string) bool {
 	own := q.held[owner]
 	return own < max((q.slots-(q.used-own))/2, 1)
 }

@@ -1,4 +1,4 @@
-package mask
+package turns
 
 import (
 	"context"
@@ -9,19 +9,21 @@ import (
 	"testing/synctest"
 )
 
-func TestMasksOfOneOwnerDoNotDelayThoseOfAnother(t *testing.T) {
+const slots = 2
+
+func TestWorkOfOneOwnerDoesNotDelayThatOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(maxDecodings)
+		q := New(slots)
 		next := make(chan struct{})
 		var served []string
 		ask := func(owner string) {
 			go func() {
-				if err := q.acquire(context.Background(), owner); err != nil {
+				if err := q.Acquire(context.Background(), owner); err != nil {
 					t.Error(err)
 				}
 				<-next
 				served = append(served, owner)
-				q.release(owner)
+				q.Release(owner)
 			}()
 			synctest.Wait()
 		}
@@ -40,7 +42,7 @@ func TestMasksOfOneOwnerDoNotDelayThoseOfAnother(t *testing.T) {
 			synctest.Wait()
 		}
 		if at := slices.Index(served, "cem"); at > 4 {
-			t.Errorf("the mask of an owner that came last was served after %d others, want at most two of each", at)
+			t.Errorf("an owner that came last was served after %d others, want at most two of each", at)
 		}
 		if q.used+len(q.held)+len(q.waiting)+len(q.turns) != 0 {
 			t.Errorf("left over: %+v", q)
@@ -48,18 +50,18 @@ func TestMasksOfOneOwnerDoNotDelayThoseOfAnother(t *testing.T) {
 	})
 }
 
-func TestMasksWhoseClientLeavesMakeRoom(t *testing.T) {
+func TestWorkWhoseClientLeavesMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, left := newQueue(maxDecodings), errors.New("the client has left")
-		for i := range maxDecodings {
-			if err := q.acquire(context.Background(), strconv.Itoa(i)); err != nil {
+		q, left := New(slots), errors.New("the client has left")
+		for i := range slots {
+			if err := q.Acquire(context.Background(), strconv.Itoa(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		for range 10 {
 			go func() {
-				if err := q.acquire(ctx, "ann"); !errors.Is(err, left) {
+				if err := q.Acquire(ctx, "ann"); !errors.Is(err, left) {
 					t.Errorf("got %v, want %v", err, left)
 				}
 			}()
@@ -67,8 +69,8 @@ func TestMasksWhoseClientLeavesMakeRoom(t *testing.T) {
 		synctest.Wait()
 		cancel(left)
 		synctest.Wait()
-		for i := range maxDecodings {
-			q.release(strconv.Itoa(i))
+		for i := range slots {
+			q.Release(strconv.Itoa(i))
 		}
 		if q.used+len(q.held)+len(q.waiting)+len(q.turns) != 0 {
 			t.Errorf("left over: %+v", q)
