@@ -279,6 +279,52 @@ func TestEventsAreResumedAfterANumber(t *testing.T) {
 	empty(t, store)
 }
 
+// TestReadingEventsHoldsUpNoCommit: a client may take its time for the events. A read that lasted as long would keep
+// the file of the store from growing, and no commit would end before the client does.
+func TestReadingEventsHoldsUpNoCommit(t *testing.T) {
+	store, err := journal.OpenBolt(t.TempDir(), journal.Options{LowWater: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s := open(t, store, newClock().Now)
+	defer s.Close()
+	r := put(t, s, newResponse(1, "in_progress"))
+	const chunks = 3
+	var want strings.Builder
+	for n := range chunks {
+		log := strings.Repeat(fmt.Sprint(n), 300<<10)
+		want.WriteString(log)
+		update := work.ResponseUpdate{Events: []byte(log), LastEvent: int64(n)}
+		if _, err := work.UpdateResponse(ctx, s, r.ID, me, update); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got strings.Builder
+	calls := 0
+	err = work.ReadEvents(ctx, s, r.ID, me, -1, func(log []byte) error {
+		got.Write(log)
+		for ; calls < 3; calls++ { // each takes more than the redo log holds before it is copied into the file
+			large := newResponse(100+calls, "completed")
+			large.Input = []byte(`["` + strings.Repeat("x", 6<<20) + `"]`)
+			committed := make(chan error, 1)
+			go func() { committed <- work.PutResponse(ctx, s, large) }()
+			select {
+			case err := <-committed:
+				if err != nil {
+					return err
+				}
+			case <-time.After(20 * time.Second):
+				return errors.New("a commit waits for the client")
+			}
+		}
+		return nil
+	})
+	if err != nil || got.String() != want.String() {
+		t.Errorf("%d bytes are read of %d, and after %d commits: %v", got.Len(), want.Len(), calls, err)
+	}
+}
+
 func TestChainIsTheConversationInOrder(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
