@@ -184,7 +184,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 		return err
 	}
 	g.attach = attach.New(attach.Options{Logger: g.logger, Auth: g.auth, Limits: g.runtime.Keys(),
-		Watchers: g.watchers, Records: g.kept, Store: g.state, Nodes: g.nodes})
+		Watchers: g.watchers, Records: g.kept, Store: g.state, Nodes: g.nodes, Memory: g.memory})
 	handlers := g.textHandlers(c, env, simulator)
 	if err := g.makeServer(ctx, c, origin, env, handlers); err != nil {
 		return err

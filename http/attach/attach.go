@@ -18,6 +18,7 @@ import (
 	"stagedoor/http/auth"
 	"stagedoor/http/nodes"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/share"
@@ -37,6 +38,8 @@ type Options struct {
 	Store   *state.State
 	// Nodes are the other gateways, whose replies clients of this one may read, too, or nil.
 	Nodes *nodes.Cluster
+	// Memory counts stored replies while they are sent. Nil counts nothing.
+	Memory memory.Pool
 }
 
 // Service keeps replies and serves them again. It is safe for concurrent use. A nil Service keeps nothing.
@@ -252,6 +255,11 @@ func repeatable(status int, failure *dialogue.Error) bool {
 func (s *Service) repeatStored(w http.ResponseWriter, r *http.Request, reply *work.Reply) error {
 	if reply.Lost {
 		return notKept()
+	}
+	claim := memory.NewClaim(s.Memory, string(reply.Owner))
+	defer claim.End()
+	if err := claim.Grow(reply.Size); err != nil {
+		return dialogue.NoMemory(err)
 	}
 	body, err := work.ReadReplyBody(r.Context(), s.Store, reply)
 	if err != nil {

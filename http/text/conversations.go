@@ -154,6 +154,7 @@ func (hs *Handlers) conversation(
 	if !ok {
 		return
 	}
+	defer rc.claim.End()
 	c, err := work.FindConversation(hs.Store.View(), r.PathValue("id"), rc.owner())
 	if err == nil {
 		err = serve(rc, &c)
@@ -199,9 +200,9 @@ func (rc *requestContext) change(
 	if err = fields.CheckBody(body, rc.shape.Members); err != nil {
 		return err
 	}
-	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
-	defer claim.End()
-	if err = claim.Grow(memory.OfTranslation(body)); err != nil {
+	rc.claim = memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
+	defer rc.claim.End()
+	if err = rc.claim.Grow(memory.OfTranslation(body)); err != nil {
 		return dialogue.NoMemory(err)
 	}
 	q, bad := responses.ReadConversation(body, maxItems)
@@ -349,11 +350,10 @@ func (hs *Handlers) ConversationItems(w http.ResponseWriter, r *http.Request) {
 var errEnough = errors.New("no more items are needed")
 
 // eachItem calls fn with the items of a conversation until it returns true. The conversation counts as memory
-// of its owner while it is read.
+// of its owner until the reply was sent, because fn may keep copies.
 func (rc *requestContext) eachItem(c *work.Conversation, fn func(item []byte) (enough bool)) error {
-	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
-	defer claim.End()
-	if err := claim.Grow(c.Bytes); err != nil {
+	const perByte = 2 // copies: the items and the reply
+	if err := rc.claim.Grow(perByte * c.Bytes); err != nil {
 		return dialogue.NoMemory(err)
 	}
 	err := work.ReadItems(rc.r.Context(), rc.handlers.Store, c.ID, c.Next, func(item []byte) error {

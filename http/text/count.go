@@ -47,9 +47,9 @@ func (rc *requestContext) counted() (body []byte, estimated bool, err error) {
 	if body := rc.askForCount(); body != nil {
 		return body, false, nil
 	}
-	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
-	defer claim.End()
-	req, err := rc.decodeToCount(&claim)
+	rc.claim = memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
+	defer rc.claim.End()
+	req, err := rc.decodeToCount()
 	if err != nil {
 		return nil, false, err
 	}
@@ -82,7 +82,7 @@ func (rc *requestContext) askForCount() []byte {
 var errNotCounted = errors.New("upstreams of this shape count no tokens")
 
 // decodeToCount reads the request, with the history it continues.
-func (rc *requestContext) decodeToCount(claim *memory.Claim) (*dialogue.Request, error) {
+func (rc *requestContext) decodeToCount() (*dialogue.Request, error) {
 	if rc.shape.Traits.StoresReplies {
 		if err := rc.resolve(); err != nil {
 			return nil, err
@@ -92,11 +92,11 @@ func (rc *requestContext) decodeToCount(claim *memory.Claim) (*dialogue.Request,
 				return nil, err
 			}
 		}
-		if err := rc.readConversation(claim); err != nil {
+		if err := rc.readConversation(&rc.claim); err != nil {
 			return nil, err
 		}
 	}
-	if err := claim.Grow(memory.OfTranslation(rc.payload)); err != nil {
+	if err := rc.claim.Grow(memory.OfTranslation(rc.payload)); err != nil {
 		return nil, dialogue.NoMemory(err)
 	}
 	return rc.shape.Decode(rc.payload, rc.in, rc.handlers.Env.ForOwner(string(rc.owner())))

@@ -60,6 +60,7 @@ type gateway struct {
 	nodes     *nodes.Cluster
 	stopNodes func()       // ends the listener for other gateways
 	room      int64        // of kept replies, or 0 for 64 MiB
+	memory    *share.Pool  // nil counts nothing
 	later     atomic.Int64 // how far the clock of the handlers and of the state is ahead
 }
 
@@ -125,6 +126,9 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		Sealer:     dialogue.NewSealer([]byte("test")),
 		Signatures: dialoguetest.NoSignatures{},
 	}
+	if g.memory != nil {
+		env.Memory = g.memory
+	}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	g.flow = flow.New(time.Now)
 	g.runtime, err = runtime.Start(
@@ -152,7 +156,8 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	g.kept = kept.New(share.New(share.Kept, cmp.Or(g.room, 64<<20), kept.Least), now)
 	g.connect(logger)
 	attached := attach.New(attach.Options{Logger: logger, Auth: g.auth, Limits: g.runtime.Keys(),
-		Watchers: share.New(share.Watchers, 0, 1), Records: g.kept, Store: g.state, Nodes: g.nodes})
+		Watchers: share.New(share.Watchers, 0, 1), Records: g.kept, Store: g.state, Nodes: g.nodes,
+		Memory: env.Memory})
 	handlers := text.New(
 		text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
 			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(),

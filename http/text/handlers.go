@@ -24,6 +24,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
 	"stagedoor/state"
 	"stagedoor/state/identity"
@@ -146,6 +147,8 @@ type requestContext struct {
 	// failure was sent to the client in place of a reply, or at its end.
 	failure    *dialogue.Error
 	connection *Connection // nil unless the request arrived on a connection that remembers responses
+	// claim counts what the request takes beyond its body and outside of its translation: what is stored.
+	claim memory.Claim
 	// turn is the use of a conversation, or nil, and input are the input items that it adds, as an array.
 	turn  *work.Turn
 	input []byte

@@ -9,6 +9,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
 	"stagedoor/state/share"
@@ -22,6 +24,9 @@ const (
 	// a restart, and maxSearchedConversations limits its conversations.
 	maxSearch                = 200
 	maxSearchedConversations = 50
+	// maxSearchBytes limits the bytes of the responses and conversations that are read for one request, which may be
+	// far shorter. Each of them may have 32 MiB.
+	maxSearchBytes = 64 << 20
 )
 
 // itemIndex remembers which response or conversation an item of an owner belongs to. It only saves a search,
@@ -52,19 +57,24 @@ func (rc *requestContext) resolve() error {
 		return nil
 	}
 	l := library{ctx: rc.r.Context(), handlers: rc.handlers, owner: rc.owner(), wanted: make(map[string]bool, len(ids)),
-		known: make(map[string]json.RawMessage)}
+		known: make(map[string]json.RawMessage), seen: make(map[string]bool), left: maxSearchBytes, claim: &rc.claim}
 	for _, id := range ids {
 		l.wanted[id] = true
 	}
 	l.search(ids)
 	if l.err != nil {
-		return storeError(l.err, "input")
+		return l.err
 	}
 	forward := rc.plan != nil && rc.plan[0].Provider.Serves(rc.shape.Name) &&
 		rc.plan[0].Provider.PassUnknownResponses && rc.head.Conversation == ""
-	body, err := responses.Resolve(rc.payload, l.known, forward)
-	if err != nil {
-		return err
+	body, bad := responses.Resolve(rc.payload, l.known, forward, maxBody, func(n int64) *dialogue.Error {
+		if err := rc.claim.Grow(n); err != nil {
+			return dialogue.NoMemory(err)
+		}
+		return nil
+	})
+	if bad != nil {
+		return bad
 	}
 	rc.payload = body
 	return nil
@@ -77,7 +87,10 @@ type library struct {
 	owner    state.Owner
 	wanted   map[string]bool            // the ids that are not known yet
 	known    map[string]json.RawMessage // the items that were found
-	err      error
+	seen     map[string]bool            // the responses and conversations that were read
+	left     int64                      // bytes that may still be read
+	claim    *memory.Claim              // for the items that were found
+	err      *dialogue.Error
 }
 
 // errAllFound ends the reading of a conversation.
@@ -111,39 +124,67 @@ func (l *library) search(ids []string) {
 	}
 }
 
-// read takes the wanted items of a response or conversation. A deleted one has none.
+// read takes the wanted items of a response or conversation, unless it was read before or is longer than what may
+// still be read. A deleted one has none.
 func (l *library) read(source string) {
 	s := l.handlers.Store
-	if c, err := work.FindConversation(s.View(), source, l.owner); err == nil {
-		err := work.ReadItems(l.ctx, s, c.ID, c.Next, func(item []byte) error {
-			if l.take(item); len(l.wanted) == 0 {
+	c, noConversation := work.FindConversation(s.View(), source, l.owner)
+	h, noResponse := work.FindResponse(s.View(), source, l.owner)
+	size := c.Bytes + h.BodySize + h.InputSize // one of them is zero
+	if l.seen[source] || size > l.left || noConversation != nil && noResponse != nil {
+		return
+	}
+	l.seen[source] = true
+	l.left -= size
+	var err error
+	if noConversation == nil {
+		err = work.ReadItems(l.ctx, s, c.ID, c.Next, func(item []byte) error {
+			if l.take(item); len(l.wanted) == 0 || l.err != nil {
 				return errAllFound
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errAllFound) {
-			l.err = err
-		}
-		return
+	} else {
+		err = l.readResponse(&h)
 	}
-	stored, err := work.ReadResponse(l.ctx, s, source, l.owner)
-	if err != nil {
+	var refused *dialogue.Error
+	switch {
+	case l.err != nil || err == nil || errors.Is(err, errAllFound):
+	case errors.As(err, &refused):
+		l.err = refused
+	default:
 		if e := storeError(err, "input"); e.Status >= 500 {
 			l.err = e
 		}
-		return
+	}
+}
+
+// readResponse takes the wanted items of a response.
+func (l *library) readResponse(h *work.ResponseHeader) error {
+	claim := memory.NewClaim(l.handlers.Env.Memory, string(l.owner))
+	defer claim.End()
+	stored, err := readStored(l.ctx, l.handlers.Store, h, &claim)
+	if err != nil {
+		return err
 	}
 	for _, list := range [][]json.RawMessage{responses.OutputItems(stored.Body), responses.Elements(stored.Input)} {
 		for _, it := range list {
 			l.take(it)
 		}
 	}
+	return nil
 }
 
 // take keeps a copy of an item if it is wanted.
 func (l *library) take(item []byte) {
-	if id := gjson.GetBytes(item, "id").String(); l.wanted[id] {
-		delete(l.wanted, id)
-		l.known[id] = bytes.Clone(item)
+	id := gjson.GetBytes(item, "id").String()
+	if !l.wanted[id] {
+		return
 	}
+	if err := l.claim.Grow(int64(len(item))); err != nil {
+		l.err = dialogue.NoMemory(err)
+		return
+	}
+	delete(l.wanted, id)
+	l.known[id] = bytes.Clone(item)
 }

@@ -38,6 +38,9 @@ import (
 // response is made that cannot be kept. The request's own input is remembered before the history is put
 // before it (own), since only that belongs to the new record.
 func (rc *requestContext) serveResponses() {
+	sent := len(rc.payload)
+	rc.claim = memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
+	defer rc.claim.End()
 	if err := rc.resolve(); err != nil {
 		rc.refuse(err)
 		return
@@ -53,7 +56,6 @@ func (rc *requestContext) serveResponses() {
 	if rc.head.Conversation != "" {
 		rc.payload = responses.WithConversation(rc.payload, rc.head.Conversation)
 	}
-	sent := len(rc.payload)
 	rc.recall()
 	own := rc.payload
 	previous, err := rc.continueFrom()
@@ -61,14 +63,12 @@ func (rc *requestContext) serveResponses() {
 		rc.refuse(err)
 		return
 	}
-	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
-	defer claim.End()
-	if err := claim.Grow(rc.storedBytes(sent, own)); err != nil {
+	if err := rc.claim.Grow(rc.storedBytes(sent, own)); err != nil {
 		rc.refuse(dialogue.NoMemory(err))
 		return
 	}
 	defer func() { rc.turn.End() }()
-	if err := rc.beginTurn(&claim); err != nil {
+	if err := rc.beginTurn(&rc.claim); err != nil {
 		rc.refuse(err)
 		return
 	}
@@ -142,8 +142,18 @@ func (rc *requestContext) continueFrom() (string, error) {
 
 // expand puts the history up to a response before the input. The history contains no instructions (gateway.md
 // 4.5). The history is collected from the records of all responses before, because each record has only the
-// items of its own request and reply.
+// items of its own request and reply. The memory for them is claimed before they are read, because the history can be
+// far larger than the request. What is left of it afterwards is claimed by the caller.
 func (rc *requestContext) expand(id string) error {
+	const perByte = 3 // copies: the records, their items, and the body with these
+	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
+	defer claim.End()
+	size, err := work.ChainBytes(rc.handlers.Store, id, rc.owner())
+	if err == nil {
+		if err := claim.Grow(perByte * size); err != nil {
+			return dialogue.NoMemory(err)
+		}
+	}
 	history, err := work.ReadChain(rc.r.Context(), rc.handlers.Store, id, rc.owner())
 	switch {
 	case errors.Is(err, state.ErrNotFound):
@@ -284,8 +294,15 @@ func (rc *requestContext) watch() (leave func(), err error) {
 
 // follow streams the events of a background response after a sequence number, live or from the store.
 // Background.Watch follows a response in flight, in this process or in another one. The events of a response
-// that has ended are read from the store.
+// that has ended are read from the store. Its whole log may be one record, so all of it counts as memory.
 func (rc *requestContext) follow(id string, after int64) {
+	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
+	defer claim.End()
+	counted, err := rc.claimLog(&claim, id)
+	if err != nil {
+		rc.refuse(err)
+		return
+	}
 	rc.w.Header()[attach.SurvivesRestart] = attach.Survives(rc.handlers.Durable)
 	out := sse.NewWriter(rc.w, "text/event-stream", rc.handlers.Env.Now)
 	ctx, leave := rc.handlers.Auth.Watch(rc.r, &rc.key)
@@ -296,18 +313,59 @@ func (rc *requestContext) follow(id string, after int64) {
 		after = ev.Sequence
 		return out.SendLocked(ev.Raw)
 	})
-	if !live {
+	if !live && !counted {
+		_, err = rc.claimLog(&claim, id)
+	}
+	if !live && err == nil {
 		_ = work.ReadEvents(ctx, rc.handlers.Store, id, rc.owner(), after, func(log []byte) error {
-			return out.SendLocked(eventsAfter(log, after))
+			return eachPiece(log, after, func(piece []byte, last int64) error {
+				if after = last; ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return out.SendLocked(piece)
+			})
 		})
 	}
 	var refused *dialogue.Error
-	if errors.Is(err, state.ErrUnavailable) {
+	if !errors.As(err, &refused) && errors.Is(err, state.ErrUnavailable) {
 		refused = storeError(err, "")
 	}
 	if refused != nil || errors.As(context.Cause(ctx), &refused) {
 		_ = out.SendLocked(responses.StreamError(refused, max(after, 0))) // the stream is over either way
 	}
+}
+
+// claimLog claims the memory for the stored events of a response that has ended, and reports whether it has ended.
+func (rc *requestContext) claimLog(claim *memory.Claim, id string) (ended bool, err error) {
+	const perByte = 2 // copies: the log, and the event of it that is sent
+	h, err := work.FindResponse(rc.handlers.Store.View(), id, rc.owner())
+	if err != nil || !h.Finished() {
+		return false, nil
+	}
+	if err := claim.Grow(perByte * h.EventSize); err != nil {
+		return true, dialogue.NoMemory(err)
+	}
+	return true, nil
+}
+
+// readStored returns a stored response, which counts as memory while the claim lasts, together with the items that are
+// made of it and the reply.
+func readStored(ctx context.Context, s *state.State, h *work.ResponseHeader,
+	claim *memory.Claim) (work.StoredResponse, error) {
+	const perByte = 4 // copies: the record, its text, the items, and the reply
+	if err := claim.Grow(perByte * (h.BodySize + h.InputSize)); err != nil {
+		return work.StoredResponse{}, dialogue.NoMemory(err)
+	}
+	return work.ReadResponse(ctx, s, h.ID, h.Owner)
+}
+
+// refuseStored writes the error of a stored response that cannot be read.
+func (rc *requestContext) refuseStored(err error) {
+	var refused *dialogue.Error
+	if !errors.As(err, &refused) {
+		refused = storeError(err, "")
+	}
+	rc.refuse(refused)
 }
 
 // keepAlive sends heartbeats while another goroutine waits for events to send.
@@ -321,6 +379,7 @@ func (hs *Handlers) identified(w http.ResponseWriter, r *http.Request) (*request
 	err := rc.identify()
 	if err == nil {
 		err = overload.Claim(r.Context(), rc.owner())
+		rc.claim = memory.NewClaim(hs.Env.Memory, string(rc.owner()))
 	}
 	if err != nil {
 		rc.refuse(err)
@@ -385,9 +444,10 @@ func (hs *Handlers) Response(w http.ResponseWriter, r *http.Request) {
 		rc.follow(h.ID, after)
 		return
 	}
-	stored, err := work.ReadResponse(r.Context(), hs.Store, h.ID, rc.owner())
+	defer rc.claim.End()
+	stored, err := readStored(r.Context(), hs.Store, &h, &rc.claim)
 	if err != nil {
-		rc.refuse(storeError(err, ""))
+		rc.refuseStored(err)
 		return
 	}
 	body := stored.Body
@@ -447,9 +507,10 @@ func (hs *Handlers) CancelResponse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hs.Background.Cancel(r.Context(), h.ID, rc.owner())
-	stored, err := work.ReadResponse(r.Context(), hs.Store, h.ID, rc.owner())
+	defer rc.claim.End()
+	stored, err := readStored(r.Context(), hs.Store, &h, &rc.claim)
 	if err != nil {
-		rc.refuse(storeError(err, ""))
+		rc.refuseStored(err)
 		return
 	}
 	writeJSON(w, http.StatusOK, stored.Body)
@@ -466,9 +527,10 @@ func (hs *Handlers) InputItems(w http.ResponseWriter, r *http.Request) {
 		rc.refuse(bad)
 		return
 	}
-	stored, err := work.ReadResponse(r.Context(), hs.Store, h.ID, rc.owner())
+	defer rc.claim.End()
+	stored, err := readStored(r.Context(), hs.Store, &h, &rc.claim)
 	if err != nil {
-		rc.refuse(storeError(err, ""))
+		rc.refuseStored(err)
 		return
 	}
 	for _, it := range responses.Elements(stored.Input) {

@@ -29,13 +29,14 @@ var ErrChainTooLong = errors.New("the chain of responses is too long")
 // If one of the responses was removed or has expired, the error is ErrNotFound, because continuing
 // half a conversation would give a wrong answer.
 func ReadChain(ctx context.Context, s *state.State, id string, owner state.Owner) ([]json.RawMessage, error) {
-	ids, err := ancestors(s, id, owner)
+	chain, err := ancestors(s, id, owner)
 	if err != nil {
 		return nil, err
 	}
 	var items []json.RawMessage
 	size := 0
-	for _, id := range ids {
+	for i := range chain {
+		id := chain[i].ID
 		r, err := ReadResponse(ctx, s, id, owner)
 		if err != nil {
 			return nil, err
@@ -68,22 +69,45 @@ func itemsBefore(ctx context.Context, s *state.State, h *ResponseHeader) ([]json
 	return ReadAllItems(ctx, s, h.Conversation, h.Position)
 }
 
-// ancestors returns the ids of the chain that ends with id, first one first. It reads only headers,
-// so a chain that is too long costs no disk access.
-func ancestors(s *state.State, id string, owner state.Owner) ([]string, error) {
+// ChainBytes returns about how many bytes ReadChain has in memory at a time for this response, without reading the
+// disk. It has the same errors.
+func ChainBytes(s *state.State, id string, owner state.Owner) (n int64, err error) {
+	chain, err := ancestors(s, id, owner)
+	if err != nil {
+		return 0, err
+	}
 	v := s.View()
-	var ids []string
+	for i := range chain {
+		h := &chain[i]
+		n += h.BodySize + h.InputSize
+		if h.Conversation != "" {
+			c, err := FindConversation(v, h.Conversation, owner)
+			if err != nil {
+				return 0, err
+			}
+			n += c.Bytes
+		}
+	}
+	// ReadChain ends at a response with which the items are longer than MaxChainBytes.
+	return min(n, MaxChainBytes+MaxResponseBytes), nil
+}
+
+// ancestors returns the headers of the chain that ends with id, first one first. It does not read the disk, so a
+// chain that is too long costs no disk access.
+func ancestors(s *state.State, id string, owner state.Owner) ([]ResponseHeader, error) {
+	v := s.View()
+	var chain []ResponseHeader
 	for at := id; at != ""; {
-		if len(ids) == MaxChain {
+		if len(chain) == MaxChain {
 			return nil, fmt.Errorf("more than %d responses before %s: %w", MaxChain, id, ErrChainTooLong)
 		}
 		h, err := FindResponse(v, at, owner)
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, at)
+		chain = append(chain, h)
 		at = h.Previous
 	}
-	slices.Reverse(ids)
-	return ids, nil
+	slices.Reverse(chain)
+	return chain, nil
 }

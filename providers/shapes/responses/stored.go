@@ -3,6 +3,7 @@ package responses
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -150,31 +151,42 @@ func References(body []byte) (ids []string) {
 }
 
 // Resolve replaces the item references in the input of body by the items in known. Another reference stays if forward
-// is set, for the upstream to resolve, and is an error otherwise.
+// is set, for the upstream to resolve, and is an error otherwise. So is a body that would be longer than most bytes,
+// because a few bytes of references may name the same large item many times. grow is called with the bytes that are
+// needed before they are allocated, and its error is returned.
 // The references are resolved before an upstream is chosen, because only this gateway knows the
 // items that it stored, and a target of another shape has no notion of a reference.
-func Resolve(body []byte, known map[string]json.RawMessage, forward bool) ([]byte, *dialogue.Error) {
-	var w jsonw.Writer
-	w.Array()
-	found := false
-	for _, item := range ownItems(body) {
+func Resolve(body []byte, known map[string]json.RawMessage, forward bool, most int,
+	grow func(n int64) *dialogue.Error) ([]byte, *dialogue.Error) {
+	items, size, found := ownItems(body), len(body), false
+	for i, item := range items {
 		v := gjson.ParseBytes(item)
 		if itemType(v) != "item_reference" {
-			w.Raw(item)
 			continue
 		}
 		switch stored := known[v.Get("id").Str]; {
 		case stored != nil:
-			w.Raw(stored)
-			found = true
-		case forward:
-			w.Raw(item)
-		default:
+			items[i], found = stored, true
+			size += len(stored)
+		case !forward:
 			return nil, dialogue.NotStored("input", "item_not_found", "an item that it refers to is not stored")
 		}
 	}
 	if !found {
 		return body, nil
+	}
+	if size > most {
+		return nil, dialogue.Invalid("input", fmt.Sprintf(
+			"must not be longer than %d MiB with the items that it refers to", most>>20))
+	}
+	const perByte = 3 // copies: the list, as it grows, and the body
+	if err := grow(perByte * int64(size)); err != nil {
+		return nil, err
+	}
+	var w jsonw.Writer
+	w.Array()
+	for _, item := range items {
+		w.Raw(item)
 	}
 	p := patch{body: body}
 	p.setRaw("input", w.End().Buf)

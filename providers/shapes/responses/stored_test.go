@@ -41,23 +41,41 @@ func TestPrependPutsTheChainInFront(t *testing.T) {
 }
 
 func TestReferencesAreResolved(t *testing.T) {
+	var grown int64
+	grow := func(n int64) *dialogue.Error { grown += n; return nil }
 	known := map[string]json.RawMessage{"msg_1": json.RawMessage(`{"id":"msg_1"}`)}
 	body := []byte(`{"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"x"}]}`)
 	want(t, "references", strings.Join(responses.References(body), " "), "msg_1")
-	got, err := responses.Resolve(body, known, false)
+	got, err := responses.Resolve(body, known, false, 1<<20, grow)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want(t, "body", string(got), `{"input":[{"id":"msg_1"},{"role":"user","content":"x"}]}`)
 	unknown := []byte(`{"input":[{"id":"msg_2"},{"id":"msg_1"}]}`)
-	if _, err := responses.Resolve(unknown, known, false); err == nil || err.Status != 404 {
+	if _, err := responses.Resolve(unknown, known, false, 1<<20, grow); err == nil || err.Status != 404 {
 		t.Errorf("unknown item: got %v", err)
 	}
-	got, err = responses.Resolve(unknown, known, true)
+	got, err = responses.Resolve(unknown, known, true, 1<<20, grow)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want(t, "forwarded", string(got), `{"input":[{"id":"msg_2"},{"id":"msg_1"}]}`)
+
+	long := map[string]json.RawMessage{"msg_1": json.RawMessage(`{"id":"` + strings.Repeat("x", 1000) + `"}`)}
+	references := strings.Repeat(`{"type":"item_reference","id":"msg_1"},`, 100)
+	many := []byte(`{"input":[` + strings.TrimSuffix(references, ",") + `]}`)
+	grown = 0
+	if got, err = responses.Resolve(many, long, false, 200<<10, grow); err != nil || grown < int64(len(got)) {
+		t.Errorf("a body of %d bytes: %d were claimed, %v", len(got), grown, err)
+	}
+	grown = 0
+	if _, err := responses.Resolve(many, long, false, 100<<10, grow); err == nil || err.Param != "input" || grown != 0 {
+		t.Errorf("a body beyond the bound: %v, and %d bytes were claimed", err, grown)
+	}
+	full := func(int64) *dialogue.Error { return dialogue.NoMemory(nil) }
+	if _, err := responses.Resolve(many, long, false, 200<<10, full); err == nil || err.Status != 503 {
+		t.Errorf("without memory: %v", err)
+	}
 }
 
 func TestLifeOfAStoredResponse(t *testing.T) {
