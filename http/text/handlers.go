@@ -290,6 +290,7 @@ func (rc *requestContext) check() (shapes.Head, error) {
 			return head, bad
 		}
 	}
+	head.MaxTokens = min(head.MaxTokens, mostTokens)
 	return head, err
 }
 
@@ -303,10 +304,15 @@ func (hs *Handlers) planFor(model string) []catalog.Candidate {
 	return entry.Plan(pick)
 }
 
+// mostTokens is more than a model gives. Larger numbers of clients count as this one, because sums of them would
+// overflow.
+const mostTokens = 1 << 30
+
 // estimate returns the tokens that the limits reserve for a request: one for every four bytes of the
-// request, and the most that the client asks for in the reply.
+// request, and the most that the client asks for in all answers of the reply.
 func (rc *requestContext) estimate() int {
-	return len(rc.payload)/4 + int(max(rc.head.MaxTokens, 0))
+	asked := max(rc.head.MaxTokens, 0) * int64(max(rc.head.Choices(), rc.head.Answers))
+	return int(min(int64(len(rc.payload)/4)+asked, mostTokens))
 }
 
 // mode returns the form in which the client wants the reply.
