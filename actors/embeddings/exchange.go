@@ -101,7 +101,7 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	a := x.attempt
 	a.sink, x.outcome.Queued, x.outcome.Losses = out, c.Queued, a.report.Header()
 	if d := recording.From(ctx); d != nil {
-		d.Try(c.Provider.Name, c.Model, a.dialect == nil, c.Runtime.Unrecorded())
+		d.Try(c.Provider.Name, c.Model, a.dialect == nil, c.Runtime.Secrets())
 	}
 	if c.Dry != nil {
 		c.Dry.Report(a.dialect.Shape.Name, a.passes(), &a.report)

@@ -80,12 +80,12 @@ func (p *Provider) JudgeKey(key, model string, f *upstream.Failure, now time.Tim
 	}
 }
 
-// Secrets returns the provider's keys, which must not appear in an error that a client reads.
+// Secrets returns the provider's secrets, which must not appear in an error that a client reads, nor in a recording.
 func (p *Provider) Secrets() []string {
 	if p.Client == nil {
 		return nil
 	}
-	return p.Client.Keys().All()
+	return p.Client.Secrets()
 }
 
 // Unrecorded returns the texts that are removed from recordings, because a provider may repeat them in its replies: the

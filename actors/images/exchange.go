@@ -70,7 +70,7 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	a := x.attempt
 	a.sink, x.outcome.Queued = out, c.Queued
 	if d := recording.From(ctx); d != nil {
-		d.Try(c.Provider.Name, c.Model, a.shape == nil, c.Runtime.Unrecorded())
+		d.Try(c.Provider.Name, c.Model, a.shape == nil, c.Runtime.Secrets())
 	}
 	defer func() { x.outcome.Losses = a.report.Header() }()
 	made, f := a.make(ctx, p)

@@ -254,7 +254,7 @@ func (r *Runtime) videoProvider(name string) (videojob.Provider, bool) {
 		return videojob.Provider{}, false
 	}
 	return videojob.Provider{Limiter: p.Limiter, Video: r.options.Videos(p.Spec, p.Client), Judge: p.Judge,
-		Unrecorded: p.Unrecorded}, true
+		Unrecorded: p.Secrets}, true
 }
 
 // Providers lists the providers in force by name.

@@ -70,7 +70,7 @@ func (s *Service) fetch(ctx context.Context, p *engine.Provider, shape *shapes.S
 	body, err := reply.ReadAll(nil)
 	if reply.Status != http.StatusOK {
 		decoded := shape.DecodeError(reply.Status, reply.Header, body)
-		f := upstream.Refused(shape.Traits, reply.Status, reply.Header, decoded)
+		f := upstream.Refused(shape.Traits, reply.Status, reply.Header, decoded, p.Secrets()...)
 		p.Client.Keys().RecordFailure(key, "", f, s.env.Now())
 		return nil, f
 	}

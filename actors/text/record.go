@@ -17,7 +17,7 @@ func (x *exchange) record(draft *recording.Draft) {
 // recordAttempt begins to keep the calls of the attempt.
 func (a *attempt) recordAttempt() {
 	if a.draft != nil {
-		a.draft.Attempt(a.provider.Unrecorded())
+		a.draft.Attempt(a.provider.Secrets())
 	}
 }
 

@@ -60,7 +60,7 @@ func (c *Client) askAs(ctx context.Context, r Request, d Dialect, key string) (*
 		body = nil // the status is enough to classify the failure
 	}
 	decoded := d.DecodeError(reply.Status, reply.Header, body)
-	f := Refused(dialogue.Traits{}, reply.Status, reply.Header, decoded, c.keys.All()...)
+	f := Refused(dialogue.Traits{}, reply.Status, reply.Header, decoded, c.secrets...)
 	if key != "" {
 		c.keys.RecordFailure(key, r.Model, f, time.Now())
 	}
@@ -71,7 +71,7 @@ func (c *Client) askAs(ctx context.Context, r Request, d Dialect, key string) (*
 // client may read them.
 func (c *Client) CleanFault(code, message string) (cleanCode, cleanMessage string) {
 	decoded := dialogue.Reported(http.StatusBadRequest, "", code, message)
-	f := InStream(dialogue.Traits{}, decoded, c.keys.All()...)
+	f := InStream(dialogue.Traits{}, decoded, c.secrets...)
 	cleanCode, _ = f.Err.Code.(string)
 	return cleanCode, f.Err.Message
 }

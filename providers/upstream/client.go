@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,6 +72,7 @@ type Client struct {
 	headers   map[string]string
 	transport http.RoundTripper
 	keys      *Keys
+	secrets   []string
 	memory    memory.Pool
 }
 
@@ -97,6 +99,7 @@ func New(o Options) (*Client, error) {
 		timeouts:  o.Timeouts.withDefaults(),
 		headers:   o.Headers,
 		keys:      NewKeys(o.APIKeys),
+		secrets:   secretsOf(&o),
 		transport: o.Transport,
 		memory:    o.Memory,
 	}
@@ -118,6 +121,22 @@ func join(base, path string) string {
 
 // Keys returns the keys of the provider.
 func (c *Client) Keys() *Keys { return c.keys }
+
+// Secrets returns what must not appear in an error that a client reads: the keys of the provider, and the values of the
+// headers of the configuration, which may hold further ones.
+func (c *Client) Secrets() []string { return c.secrets }
+
+// secretsOf returns the keys and the values of headers, and credentials also without the scheme before them.
+func secretsOf(o *Options) []string {
+	secrets := slices.Clone(o.APIKeys)
+	for _, value := range o.Headers {
+		secrets = append(secrets, value)
+		if _, credentials, ok := strings.Cut(value, " "); ok {
+			secrets = append(secrets, credentials)
+		}
+	}
+	return secrets
+}
 
 // Close closes idle connections. Calls in flight are not affected.
 func (c *Client) Close() {

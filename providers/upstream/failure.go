@@ -134,7 +134,7 @@ func CancelledBy(cause error) *Failure {
 func Broken(err error) *Failure { return failed(context.Background(), err, true) }
 
 // Refused classifies a reply with an error status. decoded is the error that the shape read from the body,
-// client has the traits of the client's shape, and secrets are the keys of the provider. The Err of the result
+// client has the traits of the client's shape, and secrets are those of the provider. The Err of the result
 // may be shown to the client, because addresses and secrets are removed from it.
 func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogue.Error, secrets ...string) *Failure {
 	e := scrubbed(decoded, secrets)

@@ -37,7 +37,7 @@ var leaks = []struct {
 	{regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)+:\d{2,5}\b`), redacted},
 }
 
-// scrub returns a text of an upstream without addresses and keys, cut to dialogue.MaxErrorText. secrets are the keys of
+// scrub returns a text of an upstream without addresses and keys, cut to dialogue.MaxErrorText. secrets are those of
 // the provider.
 func scrub(text string, secrets []string) string {
 	if len(text) > 4*dialogue.MaxErrorText {

@@ -4,9 +4,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,6 +125,43 @@ func TestNoFormOfAProvidersKeyReachesAClient(t *testing.T) {
 		}
 		if e.Param != "" || e.Type != "" || e.Code != nil || e.ModerationDetails != nil {
 			t.Errorf("%s: got %+v", name, e)
+		}
+	}
+}
+
+// TestNoSecretHeaderReachesAClient: the headers of the configuration often hold a key, too.
+func TestNoSecretHeaderReachesAClient(t *testing.T) {
+	const key, other, credential = "a-key-of-the-provider", "header-pass-phrase-1", "opaque/credential+42"
+	var status int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "%s, %s, %s and %s", r.Header.Get("Authorization"), r.Header.Get("X-Auth"),
+			base64.RawStdEncoding.EncodeToString([]byte(other)), base64.RawURLEncoding.EncodeToString([]byte(credential)))
+	}))
+	defer server.Close()
+	client, err := upstream.New(upstream.Options{BaseURL: server.URL, APIKeys: []string{key},
+		Headers: map[string]string{"X-Auth": other, "Authorization": "Token " + credential}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	dialect := upstream.Dialect{Authorize: func(http.Header, string) {},
+		DecodeError: func(status int, _ http.Header, body []byte) *dialogue.Error {
+			return dialogue.Reported(status, "", "", string(body))
+		}}
+	status = 400
+	_, err = client.SendWithKey(t.Context(), upstream.Request{Method: http.MethodGet, Path: "/x"}, dialect)
+	var f *upstream.Failure
+	if !errors.As(err, &f) || f.Err.Message != "[redacted], [redacted], [redacted] and [redacted]" {
+		t.Errorf("got %v", err)
+	}
+	_, message := client.CleanFault("", "the header was "+other)
+	if message != "the header was [redacted]" {
+		t.Errorf("a fault of a job: %q", message)
+	}
+	for _, secret := range []string{key, other, credential} {
+		if !slices.Contains(client.Secrets(), secret) {
+			t.Errorf("%q is no secret", secret)
 		}
 	}
 }
