@@ -27,6 +27,7 @@ type enforcer struct {
 
 	open     []place           // of the parts that the client knows
 	texts    []place           // of the text parts that are open at the upstream, if there are stop sequences
+	patterns []pattern         // of the stop sequences, made for the first text part
 	held     map[int]*heldText // by choice
 	stopped  []int             // choices that met a stop sequence
 	finished int               // choices that have ended
@@ -107,7 +108,7 @@ func (e *enforcer) textEvent(ev *dialogue.Event) bool {
 // textOf returns the held text of a choice.
 func (e *enforcer) textOf(choice int) *heldText {
 	if e.held[choice] == nil {
-		e.held[choice] = &heldText{stops: e.Stop}
+		e.held[choice] = e.holdText()
 	}
 	return e.held[choice]
 }
@@ -115,7 +116,7 @@ func (e *enforcer) textOf(choice int) *heldText {
 // release emits the held text of a choice.
 func (e *enforcer) release(choice int) {
 	if held := e.held[choice]; held != nil {
-		held.release(len(held.text), e.pass)
+		held.releaseAll(e.pass)
 	}
 }
 
@@ -129,6 +130,16 @@ func (e *enforcer) pass(ev *dialogue.Event) {
 		e.open = slices.DeleteFunc(e.open, func(p place) bool { return p == at })
 	}
 	e.emit(ev)
+}
+
+// holdText returns a text of which nothing has arrived.
+func (e *enforcer) holdText() *heldText {
+	if e.patterns == nil {
+		for _, s := range e.Stop {
+			e.patterns = append(e.patterns, newPattern(s))
+		}
+	}
+	return &heldText{patterns: e.patterns, matched: make([]int32, len(e.patterns))}
 }
 
 // stop ends a choice at a stop sequence, and the stream if it was the last choice. A stream is not read to its
@@ -180,9 +191,10 @@ func (a *attempt) enforced(en dialogue.Enforced, stream bool, choices, prompt in
 // events are kept and not only their text, because log probabilities belong to them. Among them are those that open and
 // close text parts, which must not overtake the text.
 type heldText struct {
-	stops  []string
-	events []dialogue.Event
-	text   string // of the events
+	patterns []pattern
+	matched  []int32 // how many bytes of each sequence the text ends with
+	events   []dialogue.Event
+	length   int // bytes of the text of the events
 }
 
 // maxHeld bounds the events that wait. A text that an upstream divides into more parts is searched in pieces.
@@ -199,19 +211,32 @@ func (h *heldText) add(ev *dialogue.Event, emit emitFunc) string {
 	}
 	kept := *ev // which outlives the call
 	kept.Text, kept.LogProbs, kept.Citations = strings.Clone(ev.Text), bytes.Clone(ev.LogProbs), nil
-	h.events, h.text = append(h.events, kept), h.text+kept.Text
-	if at, stop := firstOf(h.stops, h.text); stop != "" {
+	before := h.length
+	h.events, h.length = append(h.events, kept), before+len(kept.Text)
+	// The sequence that begins first ends the text, and of two that begin in the same place the shorter one, because
+	// the model has finished that one first.
+	at, stop, longest := 0, "", 0
+	for i := range h.patterns {
+		p := &h.patterns[i]
+		n, end := p.read(h.matched[i], kept.Text)
+		begin := before + end - len(p.stop)
+		if end > 0 && (stop == "" || begin < at || begin == at && len(p.stop) < len(stop)) {
+			at, stop = begin, p.stop
+		}
+		h.matched[i], longest = n, max(longest, int(n))
+	}
+	if stop != "" {
 		h.release(at, emit)
 		return stop
 	}
-	h.release(len(h.text)-longestBeginning(h.stops, h.text), emit)
+	h.release(h.length-longest, emit)
 	return ""
 }
 
 // keep emits an event without text as soon as the text before it is emitted, which may be at once.
 func (h *heldText) keep(ev *dialogue.Event, emit emitFunc) {
 	if len(h.events) >= maxHeld {
-		h.release(len(h.text), emit)
+		h.releaseAll(emit)
 	}
 	if len(h.events) == 0 {
 		emit(ev)
@@ -220,6 +245,12 @@ func (h *heldText) keep(ev *dialogue.Event, emit emitFunc) {
 	kept := *ev
 	kept.Signature, kept.Opaque = strings.Clone(ev.Signature), bytes.Clone(ev.Opaque)
 	h.events = append(h.events, kept)
+}
+
+// releaseAll emits the whole text. A stop sequence cannot begin in it any more.
+func (h *heldText) releaseAll(emit emitFunc) {
+	h.release(h.length, emit)
+	clear(h.matched)
 }
 
 // release emits the first n bytes of the text. An event that is cut is emitted with the log probabilities of the
@@ -231,11 +262,11 @@ func (h *heldText) release(n int, emit emitFunc) {
 			first := *ev
 			first.Text = ev.Text[:n]
 			first.LogProbs, ev.LogProbs = splitLogProbs(ev.LogProbs, n)
-			ev.Text, h.text = ev.Text[n:], h.text[n:]
+			ev.Text, h.length = ev.Text[n:], h.length-n
 			emit(&first)
 			return
 		}
-		n, h.text = n-len(ev.Text), h.text[len(ev.Text):]
+		n, h.length = n-len(ev.Text), h.length-len(ev.Text)
 		emit(ev)
 		h.events = h.events[1:]
 	}
@@ -264,30 +295,45 @@ func splitLogProbs(list json.RawMessage, n int) (before, after json.RawMessage) 
 	return join(parts[0]), join(parts[1])
 }
 
-// firstOf returns where the first of the sequences begins in text, and which it is. Of two that begin in the same
-// place it is the shorter, because the model has finished that one first.
-func firstOf(stops []string, text string) (at int, stop string) {
-	for _, s := range stops {
-		i := strings.Index(text, s)
-		if i >= 0 && (stop == "" || i < at || i == at && len(s) < len(stop)) {
-			at, stop = i, s
-		}
-	}
-	return at, stop
+// pattern finds a stop sequence in a text that arrives in pieces, by the algorithm of Knuth, Morris and Pratt, which
+// reads each byte once, however often text and sequence repeat themselves.
+type pattern struct {
+	stop string
+	// falls has, for each beginning of stop, the length of the longest shorter beginning that it ends with.
+	falls []int32
 }
 
-// longestBeginning returns the length of the longest end of text with which a stop sequence may begin.
-func longestBeginning(stops []string, text string) int {
-	longest := 0
-	for _, s := range stops {
-		for n := min(len(s)-1, len(text)); n > longest; n-- {
-			if strings.HasSuffix(text, s[:n]) {
-				longest = n
-				break
-			}
+// newPattern returns the pattern of a sequence, which must not be empty.
+func newPattern(stop string) pattern {
+	p := pattern{stop, make([]int32, len(stop))}
+	n := int32(0)
+	for i := 1; i < len(stop); i++ {
+		n = p.next(n, stop[i])
+		p.falls[i] = n
+	}
+	return p
+}
+
+// next returns how many bytes of the sequence are matched after one more byte, if n were matched before it.
+func (p *pattern) next(n int32, b byte) int32 {
+	for n > 0 && p.stop[n] != b {
+		n = p.falls[n-1]
+	}
+	if p.stop[n] == b {
+		n++
+	}
+	return n
+}
+
+// read reads a piece of text, if n bytes of the sequence were matched before it. It returns how many are matched at the
+// end of the piece and 0, or the place behind the sequence if the piece completes it.
+func (p *pattern) read(n int32, text string) (matched int32, end int) {
+	for i := range len(text) {
+		if n = p.next(n, text[i]); int(n) == len(p.stop) {
+			return 0, i + 1
 		}
 	}
-	return longest
+	return n, 0
 }
 
 // fill returns usage with what the upstream did not report, estimated. prompt is the size of the request in bytes.

@@ -14,12 +14,15 @@ type Enforced struct {
 // Empty reports whether nothing is to be done.
 func (e Enforced) Empty() bool { return len(e.Stop) == 0 && !e.NoAnswer }
 
-// maxEnforcedStops bounds the stop sequences that the gateway looks for in every piece of a reply. Some shapes have no
-// bound, and a body holds millions.
-const maxEnforcedStops = 64
+// The gateway looks for a bounded number of stop sequences in every piece of a reply, and holds back no more text than
+// one of them has. Some shapes have no bound, and a body holds millions.
+const (
+	maxEnforcedStops = 64
+	maxEnforcedStop  = 4 << 10 // bytes
+)
 
 // UpstreamStop returns the stop sequences that an encoder sends: the first most of those that accepts allows. The
-// gateway enforces the others, up to maxEnforcedStops, and the rest is a loss. accepts may be nil.
+// gateway enforces the others within its bounds, and the rest is a loss. accepts may be nil.
 func (r *Request) UpstreamStop(most int, accepts func(string) bool, rep *Report) []string {
 	var sent, enforced []string
 	for _, s := range r.Stop {
@@ -27,7 +30,7 @@ func (r *Request) UpstreamStop(most int, accepts func(string) bool, rep *Report)
 		case s == "":
 		case len(sent) < most && (accepts == nil || accepts(s)):
 			sent = append(sent, s)
-		case len(enforced) == maxEnforcedStops:
+		case len(enforced) == maxEnforcedStops, len(s) > maxEnforcedStop:
 			rep.Lose("stop:truncated")
 		default:
 			enforced = append(enforced, s)
