@@ -340,7 +340,7 @@ func (rc *requestContext) addUse(keys []pages.Key) bool {
 	if rc.options.RequestLog == nil {
 		return false
 	}
-	log, err := rc.options.RequestLog.Store()
+	log, err := rc.searchedLog()
 	if err != nil {
 		return false
 	}

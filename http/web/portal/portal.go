@@ -25,6 +25,7 @@ import (
 	"stagedoor/http/web/mailer"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
+	"stagedoor/providers/turns"
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/money"
@@ -92,14 +93,16 @@ type Portal struct {
 	changes  changeCounts
 	mails    changeCounts
 	tests    providerTests
+	searches *turns.Queue // of the log of requests
 }
 
 // New makes a Portal. It has no passkeys if browsers allow none at Options.Address.
 func New(o Options) *Portal {
 	pages.Prepare()
 	return &Portal{options: o, passkeys: newPasskeys(o.Address), sent: newSentForms(o.Now),
-		changes: changeCounts{most: maxChanges, window: changeWindow},
-		mails:   changeCounts{most: maxMails, window: mailWindow}}
+		changes:  changeCounts{most: maxChanges, window: changeWindow},
+		mails:    changeCounts{most: maxMails, window: mailWindow},
+		searches: turns.New(searchesAtOnce)}
 }
 
 // Paths that others lead to.

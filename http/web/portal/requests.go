@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stagedoor/http/web/pages"
+	"stagedoor/providers/turns"
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/money"
@@ -30,6 +31,8 @@ type RequestLog interface {
 const (
 	// searchTime bounds one search.
 	searchTime = 5 * time.Second
+	// searchesAtOnce is the number of searches under way. The log has as many connections for them.
+	searchesAtOnce = 2
 	// exportPage is the number of records of an export that are in memory at a time.
 	exportPage = 500
 	strip      = 60 // bars
@@ -49,6 +52,61 @@ func (p *Portal) requestRoutes(handle func(pattern string, h http.HandlerFunc)) 
 	}))
 	handle("GET "+pathRequestLog+"/{at}", p.member((*requestContext).loggedRequest))
 	handle("GET "+pathRequestLog+"/{at}/recording.json", p.member((*requestContext).exportRecording))
+}
+
+// searchedLog returns the log of requests for the user, who takes turns with other users at searching it. One search
+// may take all of searchTime, and a user can send any number of them.
+func (rc *requestContext) searchedLog() (requestlog.Reader, error) {
+	log, err := rc.options.RequestLog.Store()
+	if err != nil {
+		return nil, err
+	}
+	return &turnReader{log, rc.searches, strconv.FormatInt(rc.user.ID, 10)}, nil
+}
+
+// turnReader is a Reader whose calls wait for the turn of their user.
+type turnReader struct {
+	log   requestlog.Reader
+	turns *turns.Queue
+	user  string
+}
+
+// inTurn runs a search once it is the user's turn. What waits longer than ctx fails with its cause.
+func (t *turnReader) inTurn(ctx context.Context, search func() error) error {
+	if err := t.turns.Acquire(ctx, t.user); err != nil {
+		return err
+	}
+	defer t.turns.Release(t.user)
+	return search()
+}
+
+// Find implements requestlog.Reader.
+func (t *turnReader) Find(ctx context.Context, q *requestlog.Query, each func(*requestlog.Record) bool) error {
+	return t.inTurn(ctx, func() error { return t.log.Find(ctx, q, each) })
+}
+
+// Get implements requestlog.Reader.
+func (t *turnReader) Get(ctx context.Context, at int64, owner string) (r requestlog.Record, err error) {
+	err = t.inTurn(ctx, func() (err error) {
+		r, err = t.log.Get(ctx, at, owner)
+		return err
+	})
+	return r, err
+}
+
+// Count implements requestlog.Reader.
+func (t *turnReader) Count(ctx context.Context, owner string, from, to time.Time,
+	width time.Duration) (bars []requestlog.Bar, err error) {
+	err = t.inTurn(ctx, func() (err error) {
+		bars, err = t.log.Count(ctx, owner, from, to, width)
+		return err
+	})
+	return bars, err
+}
+
+// Spent implements requestlog.Reader.
+func (t *turnReader) Spent(ctx context.Context, q *requestlog.SpentQuery, each func(*requestlog.Spent) error) error {
+	return t.inTurn(ctx, func() error { return t.log.Spent(ctx, q, each) })
 }
 
 // logOwner returns whose requests the user sees: "" for all.
@@ -174,7 +232,7 @@ func (rc *requestContext) requestLog() {
 	a := rc.asked()
 	view := &pages.Requests{Viewer: rc.viewer(), Query: a, Kept: pages.Days(rc.options.RequestLog.Limits().Keep),
 		Several: rc.options.State.Several()}
-	log, err := rc.options.RequestLog.Store()
+	log, err := rc.searchedLog()
 	if errors.Is(err, state.ErrNotFound) {
 		view.Off = true
 		rc.show(http.StatusOK, view)
@@ -225,7 +283,7 @@ func (rc *requestContext) loggedRecord() (requestlog.Record, error) {
 	if err != nil {
 		return requestlog.Record{}, state.ErrNotFound
 	}
-	log, err := rc.options.RequestLog.Store()
+	log, err := rc.searchedLog()
 	if err != nil {
 		return requestlog.Record{}, err
 	}
@@ -305,7 +363,7 @@ func (rc *requestContext) exportRequests(media, file string, write func(io.Write
 		rc.show(http.StatusBadRequest, &pages.Failure{Title: "This search cannot be read", Message: err.Error() + "."})
 		return
 	}
-	log, err := rc.options.RequestLog.Store()
+	log, err := rc.searchedLog()
 	if errors.Is(err, state.ErrNotFound) {
 		rc.missing()
 		return

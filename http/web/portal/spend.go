@@ -352,7 +352,7 @@ func (rc *requestContext) openLog() (requestlog.Reader, error) {
 	if rc.options.RequestLog == nil {
 		return nil, nil
 	}
-	log, err := rc.options.RequestLog.Store()
+	log, err := rc.searchedLog()
 	if errors.Is(err, state.ErrNotFound) {
 		return nil, nil
 	}
