@@ -23,8 +23,9 @@ const (
 // It counts a connection before Accept returns it, so that a shutdown misses none.
 type listener struct {
 	net.Listener
-	open  *atomic.Int64
-	slots *slots
+	open   *atomic.Int64
+	slots  *slots
+	refuse refuser // of the connections, see http1
 
 	stopped, closed chan struct{}
 	stopping        sync.Once
@@ -49,7 +50,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http1{Conn: c, base: c}, nil
+	return &http1{Conn: c, base: c, refuse: l.refuse}, nil
 }
 
 // accept returns the next connection. Between stop and Close it waits.

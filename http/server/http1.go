@@ -27,6 +27,7 @@ type http1 struct {
 	in      framing
 	pending []byte      // Read returns it before it reads on
 	busy    atomic.Bool // a handler has a request of the connection
+	refuse  refuser     // nil leaves the errors of net/http as they are
 
 	mu    sync.Mutex // held during a write
 	out   framing
@@ -93,6 +94,12 @@ func (c *http1) Write(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	if !c.begun && !bytes.HasPrefix(p, informational) {
 		c.begun, c.out = true, framing{}
+		if status, reason, ok := unreadable(p); ok && c.refuse != nil {
+			if _, err := c.Conn.Write(c.refuse(status, reason)); err != nil {
+				return 0, err
+			}
+			return len(p), nil
+		}
 	}
 	if c.begun {
 		c.out.follow(p)

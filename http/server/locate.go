@@ -70,23 +70,28 @@ func (r *router) serves(method, path string) bool {
 	return pattern != "" && pattern != "/"
 }
 
-// likeness is a route that suggest compares with an unknown path.
-type likeness struct {
-	route string
-	pairs map[string]bool
+// likenesses are the routes that suggest compares with an unknown path, in the order of their paths. A path is compared
+// by one look for each of its pairs of letters, because any client can send any number of unknown paths.
+type likenesses struct {
+	routes []string
+	pairs  []int            // of each route
+	having map[string][]int // the places of the routes that have a pair
 }
 
-// likenesses returns those of all routes, in the order of their paths.
-func (r *router) likenesses() []likeness {
-	routes := slices.Collect(maps.Keys(r.methods))
-	routes = slices.AppendSeq(routes, maps.Keys(r.words))
-	slices.Sort(routes)
-	all := make([]likeness, len(routes))
-	for i, route := range routes {
+// newLikenesses returns those of all routes.
+func newLikenesses(r *router) likenesses {
+	l := likenesses{routes: slices.Collect(maps.Keys(r.methods)), having: make(map[string][]int)}
+	l.routes = slices.AppendSeq(l.routes, maps.Keys(r.words))
+	slices.Sort(l.routes)
+	l.pairs = make([]int, len(l.routes))
+	for i, route := range l.routes {
 		_, served := cutVersions(route)
-		all[i] = likeness{route, pairsOf(served)}
+		for pair := range pairsOf(served) {
+			l.having[pair] = append(l.having[pair], i)
+			l.pairs[i]++
+		}
 	}
-	return all
+	return l
 }
 
 // suggest returns the route that resembles an unknown path most, for the message of its error. It returns "" if none
@@ -98,17 +103,16 @@ func (r *router) suggest(path string) string {
 		enough  = 0.35
 	)
 	_, rest := cutVersions(path[:min(len(path), longest)])
-	wanted := pairsOf(rest)
-	best, most := "", enough
-	for _, like := range r.known {
-		common := 0
-		for pair := range wanted {
-			if like.pairs[pair] {
-				common++
-			}
+	wanted, common := pairsOf(rest), make([]int, len(r.known.routes))
+	for pair := range wanted {
+		for _, i := range r.known.having[pair] {
+			common[i]++
 		}
-		if share := 2 * float64(common) / float64(len(wanted)+len(like.pairs)); share > most {
-			best, most = like.route, share
+	}
+	best, most := "", enough
+	for i, n := range common {
+		if share := 2 * float64(n) / float64(len(wanted)+r.known.pairs[i]); n > 0 && share > most {
+			best, most = r.known.routes[i], share
 		}
 	}
 	return best

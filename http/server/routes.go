@@ -130,7 +130,7 @@ type router struct {
 	dialect func(path string) envelope.Dialect
 	// versions are the versions of the API that paths begin with.
 	versions []string
-	known    []likeness
+	known    likenesses
 	// modelPaths are the paths below which models are described. Another path there is taken for
 	// the name of a model.
 	modelPaths []string
@@ -231,7 +231,7 @@ func (r *router) done() http.Handler {
 		}
 	}
 	slices.Sort(r.versions)
-	r.known = r.likenesses()
+	r.known = newLikenesses(r)
 	r.mux.HandleFunc("/", r.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if unclean(req.URL.Path) {

@@ -13,6 +13,7 @@
 //	tls.go             the handshake, apart from Accept, so that a slow client delays no other
 //	framing.go          which bytes are headers, because requests of ambiguous length are refused
 //	http1.go            that refusal, and clients that have left while a handler runs
+//	unreadable.go       the errors of net/http for requests that it cannot read, in the envelope of all errors
 //	server.go          the request id, the access log, panics, the trace
 //	alias.go locate.go further names of paths, versions in paths, suggestions for unknown paths
 //	routes.go          the table of routes
@@ -228,6 +229,9 @@ func (s *Server) Serve(listeners []net.Listener) error {
 	p := pool.New().WithErrors().WithFirstError()
 	for _, l := range listeners {
 		plain := newListener(l, &s.open, s.slots)
+		if s.options.ID != nil {
+			plain.refuse = s.refuseUnread
+		}
 		s.listening(plain)
 		p.Go(func() error {
 			var l net.Listener = plain
@@ -383,8 +387,7 @@ func malformed(r *http.Request) *dialogue.Error {
 		return e
 	}
 	if fields(r.Header) > maxFields {
-		return dialogue.Refusal(http.StatusRequestHeaderFieldsTooLarge,
-			"too_many_headers", fmt.Sprintf("the request has more than %d header fields", maxFields))
+		return tooManyHeaders(fmt.Sprintf("the request has more than %d header fields", maxFields))
 	}
 	return nil
 }

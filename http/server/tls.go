@@ -147,7 +147,7 @@ func (t *tlsListener) handshake(base *conn, e *list.Element) {
 	}
 	var c net.Conn = secure
 	if err == nil && secure.ConnectionState().NegotiatedProtocol != "h2" {
-		c = &https1{&http1{Conn: secure, base: base}, secure}
+		c = &https1{&http1{Conn: secure, base: base, refuse: t.refuse}, secure}
 	}
 	if !t.give(acceptance{conn: c}) {
 		_ = base.Close()
