@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"io"
+	"slices"
 	"time"
 
 	"stagedoor/state"
@@ -104,7 +105,12 @@ type fresh struct {
 func (f *fresh) accessToken() string  { return kindAccess.format(f.access) }
 func (f *fresh) refreshToken() string { return kindRefresh.formatWith(f.family, f.refresh) }
 
-// issue makes the next pair of tokens of a grant. It changes one record and adds one.
+// maxAccess is the number of access tokens of a grant that may be valid at a time. An app can refresh its tokens
+// without end, and each of them is in memory until it expires.
+const maxAccess = 50
+
+// issue makes the next pair of tokens of a grant. It changes one record and adds one. An access token beyond maxAccess
+// takes the place of the oldest one.
 // The refresh token is replaced with every use, so that a stolen one is noticed as soon as both
 // holders have used theirs.
 func (c *Client) issue(tx *state.Tx, g identity.Grant, scopes []string, f fresh) (Tokens, error) {
@@ -113,19 +119,24 @@ func (c *Client) issue(tx *state.Tx, g identity.Grant, scopes []string, f fresh)
 	g.Refresh.Generation++
 	g.Refresh.Hash, g.Refresh.Issued = state.HashSecret(t.Refresh), now
 	g.Expires = now.Add(max(c.config.Refresh, c.config.Access))
-	if err := identity.PutGrant(tx, g); err != nil {
+	id, err := putAccess(tx, g.ID, t, c.random)
+	if err != nil {
 		return Tokens{}, err
 	}
-	return t, putAccess(tx, g.ID, t, c.random)
+	g.Access = append(slices.Clone(g.Access), id)
+	for ; len(g.Access) > maxAccess; g.Access = g.Access[1:] {
+		identity.RemoveAccessToken(tx, g.Access[0])
+	}
+	return t, identity.PutGrant(tx, g)
 }
 
-// putAccess stores the hash of a new access token, which is all that is kept of it.
-func putAccess(tx *state.Tx, grant string, t Tokens, random io.Reader) error {
-	id, err := state.NewID("acc_", tx.Now(), random)
+// putAccess stores the hash of a new access token, which is all that is kept of it, and returns its id.
+func putAccess(tx *state.Tx, grant string, t Tokens, random io.Reader) (id string, err error) {
+	id, err = state.NewID("acc_", tx.Now(), random)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return identity.PutAccessToken(
+	return id, identity.PutAccessToken(
 		tx,
 		identity.AccessToken{ID: id, Hash: state.HashSecret(t.Access), Grant: grant, Scopes: t.Scopes,
 			Created: tx.Now(), Expires: tx.Now().Add(t.ExpiresIn)},

@@ -468,6 +468,27 @@ func TestReusedRefreshTokenEndsTheFamily(t *testing.T) {
 	}
 }
 
+// An app can refresh its tokens without end, and the records of tokens are in memory.
+func TestAGrantHasABoundedNumberOfAccessTokens(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	other, all := b.tokens(t), []tokens.Tokens{b.tokens(t)}
+	for range 60 {
+		next, err := b.refresh(all[len(all)-1].Refresh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, next)
+	}
+	for i, pair := range all {
+		_, err := b.Lookup(pair.Access)
+		if ended := i < len(all)-50; ended != errors.Is(err, tokens.ErrInvalidToken) || !ended && err != nil {
+			t.Errorf("access token %d of %d: %v", i+1, len(all), err)
+		}
+	}
+	b.alive(t, all[len(all)-1])
+	b.alive(t, other)
+}
+
 func TestInventedTokenOfAFamilyEndsNothingBeforeTheExchange(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	code := b.code(t)

@@ -36,6 +36,8 @@ type Grant struct {
 
 	// TopUps lists the app's top-up links that were used.
 	TopUps []Used `json:"top_ups,omitempty"`
+	// Access lists the ids of the latest access tokens, the oldest first.
+	Access []string `json:"access,omitempty"`
 }
 
 // Code is the authorization code of a grant.
