@@ -12,14 +12,16 @@ var abuses = []attack{
 	}},
 	{"1.2", "an object of a million names, and a key's rate before the body", []string{
 		"test/sizes TestRequestsCostWhatTheirSizeIsWorth",
+		"cmd/stagedoor TestTheRateOfAKeyIsCountedBeforeItsBodyIsRead",
 		"http/auth TestConcurrencyAndShareAreCheckedBeforeTheBody",
-		"http/text TestARefusedRequestDoesNotWaitForItsBody",
+		"http/text TestARefusedRequestDoesNotWaitForItsBody TestTheErrorIsThatOfTheFirstFailedCheck",
 	}},
 	{"1.3", "schemas that keep the simulator busy", []string{
 		"providers/sandbox TestSamplesAreBounded TestGenerateStopsWhenEmitFails",
 	}},
 	{"1.4", "time and memory per byte of every handler and parser", []string{
-		"cmd/stagedoor TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth",
+		"cmd/stagedoor TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth TestEveryRouteWithABodyIsMeasured",
+		"actors/text TestStopSequencesCostWhatTheTextIsWorth",
 		"test/sizes TestRepliesCostWhatTheirSizeIsWorth TestOtherReadersCostWhatTheirInputIsWorth",
 		"test/sizes TestManyItemsCostWhatTheirSizeIsWorth TestManyEventsCostWhatTheirSizeIsWorth",
 	}},
@@ -29,10 +31,17 @@ var abuses = []attack{
 	{"1.6", "limits of memory and descriptors", []string{
 		"cmd/stagedoor TestTheLimitsOfTheProcessAreSharesOfItsMemory TestTheLeastLimitOfTheControlGroupsCounts",
 		"test/ops TestLargeBodiesAreRefusedBeforeTheKernelKills",
+		"http/text TestStoredContentCountsAsMemoryOfItsOwner",
 		"test/faults TestIdleConnectionsDoNotTakeTheDescriptorsOfRequests TestMoreConnectionsThanDescriptors",
 	}},
 	{"1.7", "timers and contexts of calls that have ended", []string{
 		"providers/upstream TestAnEndedCallLeavesNothingBehind TestAWatchdogThatFiresAsItsCallEndsStaysStopped",
+	}},
+	{"1.8", "a few bytes that name much that is stored", []string{
+		"http/text TestAFewReferencesMakeNoLongRequest TestASearchForItemsReadsABoundedNumberOfBytes",
+	}},
+	{"1.9", "long answers of devices with passkeys", []string{
+		"http/web/portal TestAPasskeyIsAddedAfterAConfirmationOnly",
 	}},
 	{"2.1", "completions with many prompts or best_of", []string{
 		"http/text TestTranslatedCompletionsAreChargedForEveryPrompt TestWhatAClientAsksForDoesNotLowerItsBill",
@@ -87,6 +96,9 @@ var abuses = []attack{
 		"actors/ledger TestVideosAreChargedAsTheProviderMadeThem",
 		"actors/videojob TestAVideoIsPaidAsItsProviderReportsIt",
 	}},
+	{"2.14", "numbers that overflow, and answers that do not count", []string{
+		"http/text TestNoNumberOfAClientLowersWhatItsLimitReserves",
+	}},
 	{"3.1", "dot segments in a model's name", []string{
 		"http/server TestAModelsNameInAPathHasNoDotSegments",
 		"providers/upstream TestEverySegmentOfAPathIsEscaped",
@@ -111,10 +123,12 @@ var abuses = []attack{
 		"cmd/stagedoor TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders",
 		"cmd/stagedoor TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders",
 	}},
-	{"3.5", "stored responses and watchers without end", []string{
+	{"3.5", "stored responses, videos, tokens and watchers without end", []string{
 		"state/work TestStoredResponsesStayWithinTheQuotaOfTheirOwner TestQuotaHoldsForResponsesThatComeAtOnce",
 		"http/text TestOwnerBeyondItsQuotaOfStoredResponsesIsRefused",
 		"http/live TestOneOwnerHasHalfOfTheFreeWatchers",
+		"actors/videojob TestAnOwnerKeepsABoundedNumberOfVideos",
+		"actors/tokens TestAGrantHasABoundedNumberOfAccessTokens",
 	}},
 	{"3.6", "receipts of other scopes, watchers beyond the rate, streams of revoked keys", []string{
 		"http/text TestKeyReadsReceiptsThatItsScopesCover TestRequestsOfARevokedKeyEndWithinASecond",
@@ -129,10 +143,12 @@ var abuses = []attack{
 		"actors/videojob TestOneOwnerCannotTakeAllVideoJobs",
 		"state/blobs TestOneOwnerCannotTakeAllFiles TestOneOwnerCannotTakeTheWholeStore",
 		"state/share TestOwnerAloneGetsHalfAndALateOwnerGetsItsPart",
+		"http/web/portal TestSearchesOfOneUserDoNotDelayThoseOfAnother",
 	}},
 	{"3.8", "long names of models", []string{
 		"providers/shapes/registry TestModelNamesAreShort",
 		"http/media TestModelNamesOfPicturesAndVideosAreShort",
+		"providers/catalog TestNamesThatLeaveTheirPathAreFound",
 	}},
 	{"4.1", "a top-up link of another account", []string{
 		"http/oauth TestTopUpPageNamesTheAccountAndAsksBeforeCreditingAnother",
@@ -165,12 +181,15 @@ var abuses = []attack{
 		"providers/upstream TestALocalProviderNamesNoOtherLocalAddress TestAProviderNamesNoPrivateAddress",
 	}},
 	{"5.3", "a provider that repeats its key", []string{
-		"providers/upstream TestNoFormOfAProvidersKeyReachesAClient",
+		"providers/upstream TestNoFormOfAProvidersKeyReachesAClient TestNoSecretHeaderReachesAClient",
 	}},
 	{"5.4", "floods, fragments and large messages over a WebSocket, and a client of one that reads nothing", []string{
 		"http/responsesocket TestAFloodOfOneConnectionLeavesNothing TestAClientThatNeverReadsIsDropped",
 		"http/responsesocket TestAMessageThatIsTooLargeEndsTheConnectionWith1009 TestAClientThatIgnoresTheCloseIsCutOff",
 		"http/responsesocket TestMemoryOfConnectionsIsBoundedAndShared",
+	}},
+	{"5.5", "requests that net/http cannot read", []string{
+		"http/server TestErrorsOfNetHTTPAreInTheEnvelope",
 	}},
 	{"6.1", "a stream without [DONE]", []string{
 		"actors/text TestAStreamWithoutDoneIsACompleteAnswer",
@@ -199,6 +218,10 @@ var abuses = []attack{
 	{"6.8", "a 429 that can never succeed", []string{
 		"actors/text TestARequestThatNeverFitsHoldsUpNobodyElse",
 		"providers/upstream TestARequestThatNeverFitsIsKnownByItsMessage",
+	}},
+	{"6.9", "a client that reads a stored stream slowly", []string{
+		"state/work TestReadingEventsHoldsUpNoCommit",
+		"http/text TestAStoredStreamIsSentInPiecesOfWholeEvents",
 	}},
 	{"7", "what requests leave on the disk", []string{
 		"state/money TestAPricedRequestTakesFewBytes TestPackedLedgerReadsTheSame",

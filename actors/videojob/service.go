@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -52,6 +53,8 @@ type Config struct {
 	Wait time.Duration
 	// Most is the number of jobs in flight. 0 means 4096.
 	Most int
+	// Kept is the number of jobs of one owner whose records are kept, with those that have ended. 0 means 10,000.
+	Kept int
 }
 
 // filled returns the configuration with the defaults in place of zeros.
@@ -60,6 +63,7 @@ func (c Config) filled() Config {
 	c.Keep = orElse(c.Keep, 30*24*time.Hour)
 	c.Wait = orElse(c.Wait, 15*time.Second)
 	c.Most = orElse(c.Most, 4096)
+	c.Kept = orElse(c.Kept, 10_000)
 	return c
 }
 
@@ -347,14 +351,21 @@ func (s *Service) accept(ctx context.Context, v work.Video) (kept work.Video, ag
 		if again = found; found || err != nil {
 			return before, err
 		}
+		if work.HasVideos(tx.View(), v.Owner, s.Config.Kept) {
+			return v, dialogue.StorageQuota(fmt.Sprintf(
+				"%d videos are kept for this user or key, which may keep no more: delete some of them", s.Config.Kept))
+		}
 		return work.PutVideo(tx, v)
 	})
 	if hold != nil && (err != nil || again) {
 		hold.Release(ledger.Refused.String(), nil)
 	}
+	var refused *dialogue.Error
 	switch {
 	case errors.Is(err, errOnce), errors.Is(err, errSwept):
 		return v, false, onceRefusal(err)
+	case errors.As(err, &refused):
+		return v, false, refused
 	case err != nil:
 		return v, false, dialogue.StorageUnavailable("keep videos", err)
 	}

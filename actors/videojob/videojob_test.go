@@ -12,6 +12,7 @@ import (
 	"stagedoor/actors/engine"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/ledger"
+	"stagedoor/actors/videojob"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/upstream"
@@ -554,6 +555,37 @@ func TestOneOwnerCannotTakeAllVideoJobs(t *testing.T) {
 		}
 		p.end()
 		time.Sleep(5 * time.Second) // the actor library's last timer
+	})
+}
+
+// Records of jobs are in memory for as long as clients may ask for them.
+func TestAnOwnerKeepsABoundedNumberOfVideos(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		p.svc.Config.Kept = 2
+		free := func(prompt string) *videojob.Request {
+			r := newRequest(prompt)
+			r.Video.Account = ""
+			return r
+		}
+		first := p.create(free("first"))
+		p.create(free("second"))
+		kittest.Pass(5 * time.Minute) // they have ended
+		var refused *dialogue.Error
+		_, _, err := p.svc.Create(t.Context(), newRequest("third"))
+		if !errors.As(err, &refused) || refused.Status != 403 || refused.Code != "storage_quota_exceeded" ||
+			!refused.NoRetry {
+			t.Errorf("a third video: %v", err)
+		}
+		if held := p.svc.Slots().Used(); held != 0 {
+			t.Errorf("the refused video holds %d slots", held)
+		}
+		other := free("another")
+		other.Video.Owner = "key:other"
+		p.create(other)
+		if err := p.svc.Delete(t.Context(), first.ID, owner); err != nil {
+			t.Fatal(err)
+		}
+		p.create(newRequest("third"))
 	})
 }
 

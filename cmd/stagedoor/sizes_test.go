@@ -7,11 +7,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,8 +66,19 @@ func larges() []large {
 			[]string{`{"model":"m","store":false,"input":%}`, `{"model":"m","input":"hi","x":%}`,
 				`{"model":"m","store":false,"input":"hi","tools":%}`}},
 		{"count of input tokens", "POST", "/v1/responses/input_tokens", "", []string{`{"model":"m","input":%}`}},
+		{"compaction", "POST", "/v1/responses/compact", "", []string{`{"model":"m","input":%}`}},
+		{"conversations", "POST", "/v1/conversations", "",
+			[]string{`{"items":%}`, `{"items":[` + user + `],"metadata":%}`}},
+		{"changes of conversations", "POST", "/v1/conversations/conv_x", "", []string{`{"metadata":%}`}},
+		{"items of conversations", "POST", "/v1/conversations/conv_x/items", "", []string{`{"items":%}`}},
+		{"translation", "POST", "/v1/translate", "",
+			[]string{`{"model":"m","input":%}`, `{"model":"m","max_tokens":9,"messages":%}`}},
 		{"generateContent", "POST", "/v1beta/models/m:generateContent", "",
 			[]string{`{"contents":[{"role":"user","parts":[{"text":%}]}]}`, `{"contents":%}`}},
+		{"streamGenerateContent", "POST", "/v1beta/models/m:streamGenerateContent", "",
+			[]string{`{"contents":%}`}},
+		{"embedContent", "POST", "/v1beta/models/m:embedContent", "",
+			[]string{`{"content":{"parts":[{"text":%}]}}`, `{"content":%}`}},
 		{"countTokens", "POST", "/v1beta/models/m:countTokens", "",
 			[]string{`{"contents":[{"role":"user","parts":[{"text":%}]}]}`}},
 		{"embeddings", "POST", "/v1/embeddings", "",
@@ -97,6 +111,14 @@ func larges() []large {
 			[]string{`{"name":%}`, `{"name":"n","redirect_uris":%}`}},
 		{"redeem codes", "POST", "/admin/v1/redeem-codes", "", []string{`{"amount":%}`, `{"count":1,"x":%}`}},
 		{"credits", "POST", "/admin/v1/accounts/a/credits", "", []string{`{"amount":%}`, `{"note":%}`}},
+	}
+	for _, route := range []string{"PATCH /apps/1", "POST /apps/1/erase", "POST /apps/1/secret", "PATCH /groups/1",
+		"POST /groups/1/members", "POST /invitations", "POST /keys/key_x/secret", "PATCH /users/1",
+		"POST /users/1/developer-tokens", "POST /users/1/erase", "POST /users/1/link", "POST /providers/p/pause",
+		"POST /providers/p/resume", "POST /providers/p/test", "POST /configuration/changes",
+		"POST /configuration/review", "POST /configuration/undo"} {
+		method, path, _ := strings.Cut(route, " ")
+		jsonRoutes = append(jsonRoutes, large{"administration", method, "/admin/v1" + path, "", []string{`{"name":%}`}})
 	}
 	for i := range jsonRoutes {
 		jsonRoutes[i].kind = "application/json"
@@ -188,6 +210,68 @@ func newSizesGateway(t testing.TB, change func(*config.Config)) *gateway {
 	}
 	return g
 }
+
+// TestEveryRouteWithABodyIsMeasured looks the routes up in the two descriptions of the API.
+func TestEveryRouteWithABodyIsMeasured(t *testing.T) {
+	g := newSizesGateway(t, nil)
+	defer g.close(context.Background())
+	found := 0
+	for path, key := range map[string]string{"/openapi.json": sizesKey, "/admin/v1/openapi.json": sizesAdmin} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		r.Header.Set("Authorization", "Bearer "+key)
+		w := httptest.NewRecorder()
+		g.server.Handler().ServeHTTP(w, r)
+		var description struct {
+			Paths map[string]map[string]struct {
+				Body json.RawMessage `json:"requestBody"`
+			} `json:"paths"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &description); err != nil {
+			t.Fatal(err)
+		}
+		for path, methods := range description.Paths {
+			pattern := regexp.MustCompile(`^` + wildcard.ReplaceAllString(regexp.QuoteMeta(path), `[^/]+`) + `$`)
+			for method, operation := range methods {
+				if operation.Body == nil {
+					continue
+				}
+				found++
+				if !slices.ContainsFunc(larges(), func(l large) bool {
+					return strings.EqualFold(l.method, method) && pattern.MatchString(l.path)
+				}) {
+					t.Errorf("%s %s takes a body, and larges has no request for it", method, path)
+				}
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("only %d routes were found", found)
+	}
+}
+
+// TestTheRateOfAKeyIsCountedBeforeItsBodyIsRead: a key beyond its rate costs no more than its header.
+func TestTheRateOfAKeyIsCountedBeforeItsBodyIsRead(t *testing.T) {
+	g := newSizesGateway(t, func(c *config.Config) { c.Keys[0].Limits.RPM = 1 })
+	defer g.close(context.Background())
+	routes := slices.DeleteFunc(larges(), func(l large) bool {
+		return !strings.HasPrefix(l.path, "/v1") && !strings.HasPrefix(l.path, "/imagegen")
+	})
+	routes[0].send(t, g, `{"model":"m","messages":[{"role":"user","content":"hi"}]}`) // the only one of the minute
+	for _, l := range routes {
+		body := strings.NewReader("{}")
+		r := httptest.NewRequestWithContext(t.Context(), l.method, l.path, body)
+		r.Header.Set("Content-Type", l.kind)
+		r.Header.Set("Authorization", "Bearer "+sizesKey)
+		w := httptest.NewRecorder()
+		g.server.Handler().ServeHTTP(w, r)
+		if w.Code != http.StatusTooManyRequests || body.Len() != 2 {
+			t.Errorf("%s %s is answered %d, and %d bytes of 2 were not read", l.method, l.path, w.Code, body.Len())
+		}
+	}
+}
+
+// wildcard matches a variable part of a path that was quoted for a regular expression.
+var wildcard = regexp.MustCompile(`\\\{\w+\\\}`)
 
 // TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth sends deep, wide, long and repetitive bodies to every route.
 func TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth(t *testing.T) {

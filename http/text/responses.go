@@ -204,17 +204,15 @@ func storeError(err error, param string) *dialogue.Error {
 	}
 }
 
-// overQuota returns the error for an owner whose quota of stored responses and conversations is used up. It is a 403,
-// because SDKs would retry a 429 although waiting does not help.
+// overQuota returns the error for an owner whose quota of stored responses and conversations is used up.
 func overQuota(e *work.QuotaError, param string) *dialogue.Error {
-	refused := dialogue.Refusal(http.StatusForbidden, "storage_quota_exceeded", fmt.Sprintf(
+	refused := dialogue.StorageQuota(fmt.Sprintf(
 		"%s: %d stored responses and %d conversations with %d MiB are kept for this user or key, which may keep %s: "+
 			"delete some of them", cmp.Or(param, "body"), e.Kept.Responses, e.Kept.Conversations, e.Kept.Bytes>>20,
 		quotaText(e.Quota))).About(param)
 	if param == "store" {
 		refused.Message += ", or send store: false"
 	}
-	refused.NoRetry = true
 	return refused
 }
 

@@ -132,7 +132,7 @@ type Resolved struct {
 // Resolve returns the entry for a name: the exact one, else that of the most specific pattern. A
 // pattern for the documents' names of media models also matches the vendors' names, and the
 // other way round (decisions.md, names). No pattern matches a name that would lead to another
-// path at a provider.
+// path at a provider, or that is longer than those of requests may be.
 func (c *Catalog) Resolve(name string) (Resolved, bool) {
 	if e := c.exact[name]; e != nil {
 		if e.pattern {
@@ -140,7 +140,7 @@ func (c *Catalog) Resolve(name string) (Resolved, bool) {
 		}
 		return c.resolved(e, e.name)
 	}
-	if name == "" || leavesPath(name) {
+	if name == "" || leavesPath(name) || dialogue.CheckModel("", name) != nil {
 		return Resolved{}, false
 	}
 	public, vendor := modelname.Public(name), modelname.Vendor(name)

@@ -444,6 +444,14 @@ func PoolRefused(pool, units string, ofShare bool) *Error {
 	return e
 }
 
+// StorageQuota returns the 403 of an owner that keeps as much as it may. It is no 429, because SDKs would retry that
+// although waiting does not help.
+func StorageQuota(message string) *Error {
+	e := Refusal(http.StatusForbidden, "storage_quota_exceeded", message)
+	e.NoRetry = true
+	return e
+}
+
 // NoMemory returns the error for a request for which a memory.Claim did not grow: 413 if it can
 // never fit, 429 if the owner's share is used up, else 503. err is the error of the claim.
 func NoMemory(err error) *Error {

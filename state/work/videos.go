@@ -384,6 +384,18 @@ func ListVideos(v state.View, owner state.Owner, page VideoPage) (list []Video, 
 	return list, more
 }
 
+// HasVideos reports whether an owner has at least so many jobs, without those that were deleted.
+func HasVideos(v state.View, owner state.Owner, most int) bool {
+	n := 0
+	videos.From(v, byOwner, ownedVideo(owner, ""), func(r *state.Row[Video]) bool {
+		if r.Rec.Owner == owner {
+			n++
+		}
+		return r.Rec.Owner == owner && n < most
+	})
+	return n >= most
+}
+
 // CountVideosInProgress returns how many jobs of an owner have not ended. Its cost does not depend on how many have.
 func CountVideosInProgress(v state.View, owner state.Owner) int {
 	return len(videos.Under(v, byProgress, state.TextKey(string(owner))))

@@ -23,6 +23,9 @@ const (
 	purposePasskey    = "passkey"
 	purposeNewPasskey = "new passkey"
 	challengeLife     = 15 * time.Minute
+	// maxDeviceAnswer bounds what a device has sent. It may hold keys of any size, and the time to
+	// verify a signature grows with the square of a key.
+	maxDeviceAnswer = 16 << 10
 
 	pathPasskey  = "/signin/passkey"
 	pathPasskeys = "/account/passkeys"
@@ -152,7 +155,7 @@ func (p *Portal) signInPasskey(w http.ResponseWriter, r *http.Request) {
 // verifyPasskey returns the passkey that has answered a challenge, with its counter, which the registry compares with
 // the last one. It returns ErrPasskey.
 func (p *Portal) verifyPasskey(c *challenge, answer string) (tokens.Credential, error) {
-	if p.passkeys == nil {
+	if p.passkeys == nil || len(answer) > maxDeviceAnswer {
 		return tokens.Credential{}, tokens.ErrPasskey
 	}
 	parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(answer))
@@ -197,8 +200,12 @@ func (rc *requestContext) addPasskey() {
 		return
 	}
 	u := &passkeyUser{rc.user, nil}
-	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(rc.form.Get("answer")))
+	answer := rc.form.Get("answer")
+	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(answer))
 	var made *webauthn.Credential
+	if err == nil && len(answer) > maxDeviceAnswer {
+		err = tokens.ErrPasskey
+	}
 	if err == nil {
 		made, err = rc.passkeys.CreateCredential(u, c.Session, parsed)
 	}

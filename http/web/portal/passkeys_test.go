@@ -27,6 +27,7 @@ type device struct {
 	count  uint32
 	flags  byte   // user present and verified, and others
 	origin string // of the page that the browser shows
+	more   string // a member of the answer that means nothing
 	rp     string
 }
 
@@ -56,7 +57,7 @@ func (d *device) clientData(kind, challenge string) []byte {
 
 func (d *device) answer(response map[string]string) string {
 	text, _ := json.Marshal(map[string]any{"id": encode(d.id), "rawId": encode(d.id), "type": "public-key",
-		"response": response, "clientExtensionResults": map[string]any{}})
+		"response": response, "clientExtensionResults": map[string]any{}, "more": d.more})
 	return string(text)
 }
 
@@ -148,6 +149,9 @@ func TestAPasskeyIsAddedAfterAConfirmationOnly(t *testing.T) {
 	unverified := newDevice(t)
 	unverified.flags = present
 	v.expect(v.addPasskey(unverified), http.StatusForbidden, "no passkey that can be used here")
+	long := newDevice(t)
+	long.more = strings.Repeat("x", 16<<10)
+	v.expect(v.addPasskey(long), http.StatusForbidden, "no passkey that can be used here")
 	v.sentTo(v.addPasskey(d), "/account/security?done=passkey_added")
 	v.expect(v.addPasskey(d), http.StatusConflict, "This passkey is there already.")
 	// A challenge of one browser is worth nothing in another one.

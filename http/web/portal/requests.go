@@ -71,7 +71,7 @@ type turnReader struct {
 	user  string
 }
 
-// inTurn runs a search once it is the user's turn. What waits longer than ctx fails with its cause.
+// inTurn runs a search once it is the user's turn. A search that ctx does not let wait so long fails with the cause.
 func (t *turnReader) inTurn(ctx context.Context, search func() error) error {
 	if err := t.turns.Acquire(ctx, t.user); err != nil {
 		return err
