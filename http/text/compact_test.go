@@ -211,9 +211,13 @@ func TestAVendorThatDoesNotCompactIsAskedForASummary(t *testing.T) {
 }
 
 func TestAVendorsCompactionPassesThroughAsItCame(t *testing.T) {
-	const reply = `data: {"type":"response.created","response":{"id":"r","status":"in_progress"}}` + "\n\n" +
+	const reply = "event: response.created\n" +
+		`data: {"type":"response.created","response":{"id":"r","status":"in_progress"}}` + "\n\n" +
+		"event: response.output_item.done\n" +
 		`data: {"type":"response.output_item.done","item":{"type":"reasoning","id":"rs","summary":[]}}` + "\n\n" +
+		"event: response.output_item.done\n" +
 		`data: {"type":"response.output_item.done","item":{"type":"compaction","encrypted_content":"o"}}` + "\n\n" +
+		"event: response.completed\n" +
 		`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}` + "\n\n"
 	u := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
