@@ -33,7 +33,7 @@ test('the price stands on the button before the click, and is what is charged', 
   await label(page, '#go', 'Generate 2 for $0.08');
   await page.keyboard.press('Control+Enter');
   await made(page, 2);
-  assert.deepEqual(await page.locator('.facts').allTextContents(), Array(2).fill('gen-image-1 · 1536 × 1024 · $0.04'));
+  assert.deepEqual(await page.locator('.facts').allTextContents(), Array(2).fill('gen-image-1 · 1536 × 1024 · medium · $0.04'));
   assert.equal(await page.locator('.job .prompt').first().textContent(), 'a paper boat <b>at dusk</b>');
   await kept(page);
   await pictures(page, 'images');
