@@ -199,7 +199,8 @@ var keys = state.Table[Key]{
 			"concurrency": k.Limits.Concurrency, "budget": k.Budget, "budget_window": k.Window,
 			"allow_ips": state.Hidden(allowed), "allowed_networks": len(k.AllowIPs),
 			"on_disconnect": k.OnDisconnect.String(), "enabled": k.Enabled, "disabled_by": k.DisabledBy.String(),
-			"unclaimed": k.Unclaimed, "recorded_until": recorded, "expires": k.Expires, "revoked": k.Revoked, "secret": state.Hidden(k.Hash[:])}
+			"unclaimed": k.Unclaimed, "recorded_until": recorded, "expires": k.Expires, "revoked": k.Revoked,
+			"secret": state.Hidden(k.Hash[:])}
 	}},
 }
 
