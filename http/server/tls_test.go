@@ -22,6 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"stagedoor/actors/kit/kittest"
 	"stagedoor/test/harness"
 )
 
@@ -251,7 +252,7 @@ func TestAShutdownEndsHandshakesAndLeaksNoGoroutine(t *testing.T) {
 			t.Errorf("%d connections are counted", n)
 		}
 	})
-	goleak.VerifyNone(t, before)
+	kittest.NoGoroutines(t, before)
 }
 
 // duplex is a connection whose client can close its sending side.
