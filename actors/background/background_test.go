@@ -161,7 +161,6 @@ func (s *stage) job() background.Job {
 // start starts a job and returns its id.
 func (s *stage) start() string {
 	s.t.Helper()
-	// job returns a response to run.
 	job := s.job()
 	if err := s.registry.Start(context.Background(), job); err != nil {
 		s.t.Fatalf("start: %v", err)
@@ -208,6 +207,57 @@ func (s *stage) watch(id string, after int64) <-chan string {
 		out <- got.String()
 	}()
 	return out
+}
+
+// purchases is a meter that counts what is held and settled.
+type purchases struct {
+	refusal       *dialogue.Error
+	held, settled int
+}
+
+func (p *purchases) Begin(context.Context, *catalog.Candidate, int) (bool, *dialogue.Error) {
+	if p.refusal == nil {
+		p.held++
+	}
+	return false, p.refusal
+}
+
+func (p *purchases) Progress(*text.Outcome) bool { return false }
+
+func (p *purchases) Settle(context.Context, *text.Outcome) *dialogue.Error {
+	p.settled++
+	return nil
+}
+
+func (p *purchases) Another() text.Meter { return p }
+
+// TestMoneyIsHeldBeforeAResponseIsAccepted: one without money is refused and not stored, and what is held for one that
+// cannot be stored is given back.
+func TestMoneyIsHeldBeforeAResponseIsAccepted(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		poor := s.job()
+		poor.Request.Meter = &purchases{refusal: dialogue.InsufficientQuota("no money", nil)}
+		var refused *dialogue.Error
+		err := s.registry.Start(t.Context(), poor)
+		if !errors.As(err, &refused) || refused.Code != "insufficient_quota" {
+			t.Errorf("without money: %v", err)
+		}
+		if _, err := work.FindResponse(s.store.View(), poor.ID, owner); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("the refused response is stored: %v", err)
+		}
+		if n := s.registry.Slots().Used(); n != 0 {
+			t.Errorf("%d places are taken", n)
+		}
+		stored, meter := s.start(), &purchases{}
+		again := s.job()
+		again.ID, again.Request.Meter = stored, meter
+		if err := s.registry.Start(t.Context(), again); !errors.Is(err, state.ErrExists) {
+			t.Errorf("a second response with the same id: %v", err)
+		}
+		if *meter != (purchases{held: 1, settled: 1}) {
+			t.Errorf("of the one that cannot be stored: %+v", *meter)
+		}
+	})
 }
 
 // terminals counts the events that end a stream.

@@ -91,9 +91,9 @@ func NewRegistry(system *kit.System, tr *text.Service, store *state.State, now f
 	return g, err
 }
 
-// Start stores the job, begins to run it and returns. The job goes on when ctx ends, so the client may wait for it or
-// not. The error is a *share.Refused if there is no room for another response, and another one if there is no memory,
-// the store has failed, or the gateway shuts down.
+// Start holds the money of the job, stores it, begins to run it and returns. The job goes on when ctx ends, so the
+// client may wait for it or not. The error is a *share.Refused if there is no room for another response, and another one
+// if there is no memory or no money, the store has failed, or the gateway shuts down.
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	job.run = 1
 	r := newRun(job, g.requests.Memory())
@@ -106,6 +106,10 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 	if err := r.memory.Grow(job.size()); err != nil {
 		g.removeRun(r)
 		return dialogue.NoMemory(err)
+	}
+	if err := job.Request.HoldAhead(ctx); err != nil {
+		g.removeRun(r)
+		return err
 	}
 	ctx = context.WithoutCancel(ctx)
 	h := work.ResponseHeader{
@@ -124,11 +128,12 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 	err := work.PutResponse(ctx, g.store, work.StoredResponse{
 		ResponseHeader: h,
 		Body:           job.Queued, Input: job.Input, Request: job.Kept})
-	if err != nil {
-		g.removeRun(r)
-		return err
+	if err == nil {
+		return g.startRun(r)
 	}
-	return g.startRun(r)
+	job.Request.ReleaseAhead(ctx, err)
+	g.removeRun(r)
+	return err
 }
 
 // startRun starts the recorder of a run. If it cannot, the run fails.
@@ -137,6 +142,7 @@ func (g *Registry) startRun(r *run) error {
 		return nil
 	}
 	refused := dialogue.ShuttingDown(upstream.ErrDraining)
+	r.job.Request.ReleaseAhead(r.ctx, refused)
 	g.finishRun(r, refused)
 	g.removeRun(r)
 	return refused

@@ -29,6 +29,27 @@ type Meter interface {
 	Another() Meter
 }
 
+// HoldAhead holds what the first target of the plan may cost before the request begins, so that one which is accepted
+// now and runs later is refused now if there is no money for it. Its attempts then keep that hold or extend it. A caller
+// that does not begin the request after all must call ReleaseAhead.
+func (r *Request) HoldAhead(ctx context.Context) error {
+	if r.Meter == nil {
+		return nil
+	}
+	if _, err := r.Meter.Begin(ctx, &r.Plan[0], 1); err != nil {
+		return err
+	}
+	return nil
+}
+
+// ReleaseAhead gives back what HoldAhead holds. cause is the error that the client gets.
+func (r *Request) ReleaseAhead(ctx context.Context, cause error) {
+	if r.Meter != nil {
+		// Nothing is charged, so nothing can fail.
+		r.Meter.Settle(ctx, &Outcome{Usage: dialogue.NoUsage, Err: dialogue.Internal(cause)})
+	}
+}
+
 // promptTimes returns how often each prompt is sent to the candidate: once for as many
 // choices as its shape makes in one call.
 func (a *attempt) promptTimes() int {

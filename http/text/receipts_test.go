@@ -320,6 +320,8 @@ func TestARequestBeyondTheBalanceIsRefused(t *testing.T) {
 		{"/v1/completions", `{"model":"dear","prompt":"hello","max_tokens":60}`},
 		{"/v1/messages", askFor("dear", `,"max_tokens":60`)},
 		{"/v1/responses", `{"model":"dear","input":"hello","max_output_tokens":60}`},
+		{"/v1/responses", `{"model":"dear","input":"hello","max_output_tokens":60,"background":true}`},
+		{"/v1/responses", `{"model":"dear","input":"hello","max_output_tokens":60,"background":true,"stream":true}`},
 	}
 	for _, rq := range requests {
 		r := g.do("POST", rq.path, rq.body, g.as("user7")...)
