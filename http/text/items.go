@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -108,9 +107,8 @@ func (l *library) search(ids []string) {
 		return
 	}
 	v := l.handlers.Store.View()
-	all := work.ListResponses(v, work.ResponseFilter{Owner: l.owner})
 	var sources []string
-	for _, h := range slices.Backward(all[max(len(all)-maxSearch, 0):]) {
+	for _, h := range work.LatestResponses(v, l.owner, maxSearch) {
 		sources = append(sources, h.ID)
 	}
 	for _, c := range work.LatestConversations(v, l.owner, "", work.Place{}, maxSearchedConversations) {

@@ -26,7 +26,11 @@ func EraseOwner(ctx context.Context, s *state.State, owner state.Owner) (left in
 			return left, err
 		}
 	}
-	n, err := eraseEach(ctx, s, ownedResponses(s.View(), owner), func(tx *state.Tx, id string) (bool, error) {
+	var ids []string
+	for _, h := range LatestResponses(s.View(), owner, -1) {
+		ids = append(ids, h.ID)
+	}
+	n, err := eraseEach(ctx, s, ids, func(tx *state.Tx, id string) (bool, error) {
 		h, err := FindResponse(tx.View(), id, owner)
 		if err != nil {
 			return true, nil // it was deleted meanwhile
@@ -41,9 +45,9 @@ func EraseOwner(ctx context.Context, s *state.State, owner state.Owner) (left in
 		return left, err
 	}
 	jobs, _ := ListVideos(s.View(), owner, VideoPage{Limit: -1})
-	ids := make([]string, len(jobs))
+	ids = ids[:0]
 	for i := range jobs {
-		ids[i] = jobs[i].ID
+		ids = append(ids, jobs[i].ID)
 	}
 	n, err = eraseEach(ctx, s, ids, func(tx *state.Tx, id string) (bool, error) {
 		v, ok := FindVideo(tx.View(), id, owner)
@@ -88,17 +92,6 @@ func eraseEach(ctx context.Context, s *state.State, ids []string,
 		}
 	}
 	return left, nil
-}
-
-// ownedResponses returns an owner's responses that have not expired. It looks at all responses,
-// because only the erasure of an owner needs it.
-func ownedResponses(v state.View, owner state.Owner) (ids []string) {
-	for h := range responses.All(v) {
-		if h.Owner == owner && !h.expired(v.Now()) {
-			ids = append(ids, h.ID)
-		}
-	}
-	return ids
 }
 
 // eraseRows removes the owner's rows of a table, which has them in the index byOwner.

@@ -77,7 +77,7 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 			}
 			for _, owner := range []state.Owner{me, other} {
 				var want work.Kept
-				for _, h := range work.ListResponses(s.View(), work.ResponseFilter{Owner: owner}) {
+				for _, h := range work.LatestResponses(s.View(), owner, -1) {
 					want.Responses++
 					want.Bytes += h.BodySize + h.InputSize + h.RequestSize + h.EventSize
 				}

@@ -78,7 +78,7 @@ type StoredResponse struct {
 }
 
 // responses holds the headers of stored responses; bodies, inputs and requests are in journal.Body. byUnfinished lists
-// those that have not ended.
+// those that have not ended, and byOwner those of an owner in the order of their ids, which is that of their age.
 var responses = state.Table[ResponseHeader]{
 	Name:    journal.Response,
 	ID:      func(h *ResponseHeader) string { return h.ID },
@@ -89,6 +89,9 @@ var responses = state.Table[ResponseHeader]{
 				return nil
 			}
 			return append([]byte{1}, state.TextKey(h.ID)...)
+		}},
+		byOwner: {Unique: true, Key: func(h *ResponseHeader) []byte {
+			return append(state.TextKey(string(h.Owner)), h.ID...)
 		}},
 	},
 }
@@ -237,8 +240,7 @@ func readBody(ctx context.Context, s *state.State, key []byte) ([]byte, error) {
 
 // ResponseFilter selects responses. The zero value selects all.
 type ResponseFilter struct {
-	Owner      state.Owner // "" selects the responses of all owners
-	Unfinished bool        // selects only queued responses and those in progress
+	Unfinished bool // selects only queued responses and those in progress
 }
 
 // ListResponses returns the headers of unexpired responses, oldest first. At start the unfinished
@@ -250,12 +252,28 @@ func ListResponses(v state.View, f ResponseFilter) []ResponseHeader {
 	}
 	var found []ResponseHeader
 	responses.From(v, index, from, func(r *state.Row[ResponseHeader]) bool {
-		if h := &r.Rec; (f.Owner == "" || h.Owner == f.Owner) && !h.expired(v.Now()) {
+		if h := &r.Rec; !h.expired(v.Now()) {
 			found = append(found, *h)
 		}
 		return true
 	})
 	return found
+}
+
+// LatestResponses returns the headers of at most limit unexpired responses of an owner, newest first. A negative limit
+// means all.
+func LatestResponses(v state.View, owner state.Owner, limit int) (latest []ResponseHeader) {
+	responses.Back(v, byOwner, append(state.TextKey(string(owner)), 0xff), func(r *state.Row[ResponseHeader]) bool {
+		h := &r.Rec
+		if len(latest) == limit || h.Owner != owner {
+			return false
+		}
+		if !h.expired(v.Now()) {
+			latest = append(latest, *h)
+		}
+		return true
+	})
+	return latest
 }
 
 // WatchResponse returns the header of an owner's response as FindResponse does, and a channel that is closed when it

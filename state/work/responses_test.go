@@ -486,8 +486,12 @@ func TestUnfinishedResponsesAreFoundAgain(t *testing.T) {
 	if len(got) != 2 || got[0].Status != "queued" || got[1].Status != "in_progress" {
 		t.Errorf("got %+v", got)
 	}
-	if mine := work.ListResponses(s.View(), work.ResponseFilter{Owner: me}); len(mine) != 5 {
-		t.Errorf("mine: got %d, want 5", len(mine))
+	mine := work.LatestResponses(s.View(), me, -1)
+	if len(mine) != 5 || mine[0].ID != newResponse(5, "").ID || mine[4].ID != newResponse(0, "").ID {
+		t.Errorf("mine: got %+v, want all but the one of another owner, the newest first", mine)
+	}
+	if two := work.LatestResponses(s.View(), me, 2); len(two) != 2 || two[1].ID != newResponse(4, "").ID {
+		t.Errorf("two of mine: got %+v", two)
 	}
 }
 

@@ -37,8 +37,8 @@ func TestSweepTakesResponsesOfTheOwnersWithMost(t *testing.T) {
 			t.Errorf("%s keeps %d, want %d", owner, got, want)
 		}
 	}
-	if left := work.ListResponses(s.View(), work.ResponseFilter{Owner: "user:large"}); left[0].ID != newResponse(26,
-		"").ID {
+	left := work.LatestResponses(s.View(), "user:large", -1)
+	if oldest := left[len(left)-1].ID; oldest != newResponse(26, "").ID {
 		t.Error("what is left of the large owner is not its newest")
 	}
 }
