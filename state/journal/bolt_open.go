@@ -142,6 +142,9 @@ func openFile(path string, o Options) (*bbolt.DB, error) {
 	}
 }
 
+// growth is the number of bytes by which the file grows beyond what a write needs.
+const growth = 64 << 10
+
 // openOnce opens what the path names. bbolt reads a damaged file with panics and
 // memory faults; here they become errors.
 func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
@@ -155,11 +158,16 @@ func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
 			}
 		}
 	}()
+	mapped := mappedAhead
+	if o.readOnly {
+		mapped = 0
+	}
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:      o.Timeout,
-		FreelistType: bbolt.FreelistMapType,
-		PageSize:     pageSize,
-		ReadOnly:     o.readOnly,
+		Timeout:         o.Timeout,
+		InitialMmapSize: mapped,
+		FreelistType:    bbolt.FreelistMapType,
+		PageSize:        pageSize,
+		ReadOnly:        o.readOnly,
 		// Else its check has nothing to look at.
 		PreLoadFreelist: o.readOnly,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -176,6 +184,7 @@ func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
 	case err != nil:
 		return nil, nil, &CorruptError{Table: "file", Reason: unreadable(file, err)}
 	}
+	db.AllocSize = growth
 	return db, file, nil
 }
 

@@ -37,6 +37,47 @@ func write(b *Bolt, table Table, key, value string) error {
 	return err
 }
 
+// waitingWriter lets a write wait until it is released.
+type waitingWriter struct{ begun, release chan struct{} }
+
+func (w waitingWriter) Write(b []byte) (int, error) {
+	select {
+	case w.begun <- struct{}{}:
+	default:
+	}
+	<-w.release
+	return len(b), nil
+}
+
+// TestABackupHoldsUpNoCommitWhileTheFileGrows: a backup reads for as long as it takes to write it.
+func TestABackupHoldsUpNoCommitWhileTheFileGrows(t *testing.T) {
+	b := openBolt(t, t.TempDir(), Options{})
+	w := waitingWriter{make(chan struct{}, 1), make(chan struct{})}
+	finish := sync.OnceFunc(func() { close(w.release) })
+	defer finish()
+	done := make(chan error, 1)
+	go func() { done <- b.Backup(ctx, w) }()
+	<-w.begun
+	// Each of them takes more than the redo log holds before it is copied into the file.
+	large := strings.Repeat("x", 12<<20)
+	for i := range 5 {
+		committed := make(chan error, 1)
+		go func() { committed <- write(b, Body, fmt.Sprint("k", i), large) }()
+		select {
+		case err := <-committed:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("a commit waits for the backup")
+		}
+	}
+	finish()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOpenedAgainHasEverything(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "by", "open")
 	for _, unclean := range []bool{false, true} {
