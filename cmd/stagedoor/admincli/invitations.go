@@ -1,6 +1,7 @@
 package admincli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -86,10 +87,10 @@ func (a app) usersWithdraw(o *datadir.Flags) *cobra.Command {
 		use: "withdraw ID", short: "End an invitation", what: "the id of one invitation",
 		method: "DELETE", path: "/invitations/",
 		find: finderOf("/invitations", "invitation", func(i *adminapi.Invitation) candidate {
-			return candidate{id: i.ID, name: i.Username + i.Email}
+			return candidate{id: i.ID, name: cmp.Or(i.Username, i.Email)}
 		}),
 		show: func(out io.Writer, i *adminapi.Invitation) error {
-			_, err := fmt.Fprintf(out, "withdrew the invitation for %s\n", cli.Printable(i.Username+i.Email))
+			_, err := fmt.Fprintf(out, "withdrew the invitation for %s\n", cli.Printable(cmp.Or(i.Username, i.Email)))
 			return err
 		},
 	})

@@ -121,7 +121,7 @@ func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
 		FilesIn: c.FilesIn, AudioIn: c.AudioIn, SystemTurns: c.SystemTurns, Sampling: c.Sampling,
 		ContextWindow: int64(c.ContextWindow),
 		JSONSchema:    c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking, OneSampling: c.OneSampling,
-		NoForcedTools: c.NoForcedTools, AlwaysThinks: c.AlwaysThinks,
+		SamplingAtRest: c.SamplingAtRest, NoForcedTools: c.NoForcedTools, AlwaysThinks: c.AlwaysThinks,
 		CallSignatures: c.CallSignatures, WebSearch: c.WebSearch, ReasoningContent: c.ReasoningContent,
 		NoTools: c.NoTools, NoCacheKey: c.NoCacheKey}
 }

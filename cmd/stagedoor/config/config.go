@@ -251,6 +251,7 @@ type Capabilities struct {
 	AudioIn           *bool  `yaml:"audio_in" doc:"audio in prompts"`
 	SystemTurns       *bool  `yaml:"system_turns" doc:"system messages between other messages; otherwise they are merged into the neighbouring turns"`
 	Sampling          *bool  `yaml:"sampling" doc:"accepts temperature, top_p and top_k"`
+	SamplingAtRest    *bool  `yaml:"sampling_at_rest" doc:"accepts temperature and top_p while it does not reason"`
 	OneSampling       *bool  `yaml:"one_sampling" doc:"refuses temperature and top_p in the same request"`
 	NoForcedTools     *bool  `yaml:"no_forced_tools" doc:"refuses a tool_choice that forces a tool"`
 	AlwaysThinks      *bool  `yaml:"always_thinks" doc:"thinking cannot be switched off"`
