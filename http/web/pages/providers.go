@@ -92,9 +92,9 @@ var providerColumns = []struct {
 	{"in_flight", "In flight", true, func(a, b *ProviderRow) int { return cmp.Compare(b.InFlight, a.InFlight) }},
 	{"queued", "Queued", true, func(a, b *ProviderRow) int { return cmp.Compare(b.Queued, a.Queued) }},
 	{"first", "First token, p95", true, func(a, b *ProviderRow) int {
-		return cmp.Compare(b.Hour.First.P50, a.Hour.First.P50)
+		return cmp.Compare(b.Hour.First.P95, a.Hour.First.P95)
 	}},
-	{"took", "Whole, p95", true, func(a, b *ProviderRow) int { return cmp.Compare(b.Hour.Took.P50, a.Hour.Took.P50) }},
+	{"took", "Whole, p95", true, func(a, b *ProviderRow) int { return cmp.Compare(b.Hour.Took.P95, a.Hour.Took.P95) }},
 	{"", "Last hour", false, nil},
 	{"requests", "Requests", true, func(a, b *ProviderRow) int {
 		return cmp.Compare(b.Hour.Requests, a.Hour.Requests)
