@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 
 	"go.etcd.io/bbolt"
@@ -142,6 +143,11 @@ func openFile(path string, o Options) (*bbolt.DB, error) {
 	}
 }
 
+// mappedAhead is the number of bytes of addresses into which a store's file is mapped beyond its end, so that it can
+// grow while it is read: bbolt maps a file that outgrows its mapping anew, and waits for all reads before. A backup
+// reads for as long as it takes to copy the file, and all commits would wait with it. The addresses take no memory.
+const mappedAhead = 16 << 30
+
 // growth is the number of bytes by which the file grows beyond what a write needs.
 const growth = 64 << 10
 
@@ -158,9 +164,9 @@ func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
 			}
 		}
 	}()
-	mapped := mappedAhead
-	if o.readOnly {
-		mapped = 0
+	mapped := 0
+	if info, err := os.Stat(path); err == nil && !o.readOnly && strconv.IntSize == 64 {
+		mapped = int(info.Size() + mappedAhead)
 	}
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:         o.Timeout,

@@ -7,11 +7,6 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// mappedAhead is the number of bytes of addresses into which the file of a store is mapped, so that it can grow while
-// it is read: bbolt maps a file that outgrows its mapping anew, and waits for all reads before. A backup reads
-// for as long as it takes to copy the file, and all commits would wait with it. The addresses take no memory.
-const mappedAhead = 16 << 30
-
 // ReleasePages takes the pages of the file that were read out of the memory of the process. They count as memory that
 // it uses although they only repeat what the system's cache has, and opening a store with many records reads nearly all
 // of them. A page that is read again costs a fault of about a microsecond. A call that fails has no effect.
