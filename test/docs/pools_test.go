@@ -37,7 +37,7 @@ var shared = map[string]string{
 	"http/nodes/cluster.go":            "connections of other gateways",
 	"http/text/items.go":               "ids of output items",
 	"http/web/portal/sent.go":          "forms that users have sent",
-	"http/web/portal/spend.go":         "", // rows of one answer
+	"http/web/portal/spending.go":      "", // rows of one answer
 	"providers/sandbox/picture.go":     "pictures that the simulator draws",
 	"providers/upstream/keys.go":       "keys of a provider that rest for a model",
 	"providers/upstream/sse.go":        "", // of one stream

@@ -33,7 +33,7 @@
 //	decode.go expand.go issue.go    strict reading of YAML, variables and secret files, mistakes with their places
 //	check.go advice.go              rules about several settings, warnings
 //	catalog.go                      conversion to the catalogue, and the list of prices on disk
-//	edit.go review.go changed.go    changes that keep all other bytes, their review, what differs
+//	edit*.go review.go changed.go   changes that keep all other bytes, their review, what differs
 //	reference.go                    the page about all settings
 package config
 

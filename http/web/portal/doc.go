@@ -41,7 +41,8 @@
 //	portal.go problems.go fields.go lists.go sent.go changes.go   routes, errors, forms, limits: what pages share
 //	signin.go external.go link.go passkeys.go secondfactor.go     the ways to sign in
 //	first.go account.go keys.go ownapps.go security.go            a user's own pages
-//	spend.go requests.go recordings.go search.go media.go         spending, requests, searches, pictures, videos
+//	spend.go spending.go forecast.go spendfile.go                 the pages of spending, their sums, budgets, files
+//	requests.go recordings.go search.go media.go                  requests, searches, pictures, videos
 //	live.go flow.go                                               pages that move: chats, and the requests in flight
 //	lead.go                                                       the pages of a group's lead
 //	users.go people.go groups.go mails.go admin.go apps.go audit.go   administration of people, keys, codes, apps
