@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -314,10 +315,24 @@ func (r *Reply) Drain() {
 	}
 }
 
-// IsStream reports whether the reply consists of server-sent events.
+// IsStream reports whether the reply consists of server-sent events. The vendors' SDKs read events whatever the content
+// type is, and some servers send them as text/plain, so the first bytes decide if the type is neither that of events
+// nor that of JSON. IsStream waits for these bytes and may be called again.
 func (r *Reply) IsStream() bool {
-	return r.is("text/event-stream")
+	switch {
+	case r.is("text/event-stream"):
+		return true
+	case r.IsJSON(), r.inflated, r.Header.Get("Content-Encoding") != "":
+		return false
+	}
+	begin := make([]byte, len("event:"))
+	n, _ := io.ReadFull(r.src, begin) // an error is met again by the next read
+	r.src = io.MultiReader(bytes.NewReader(begin[:n]), r.src)
+	return eventField.Match(begin[:n])
 }
+
+// eventField matches the beginning of a stream of server-sent events.
+var eventField = regexp.MustCompile(`^(?:data|event|id|retry)?:`)
 
 // IsJSON reports whether the content type of the reply is JSON.
 func (r *Reply) IsJSON() bool { return r.is("application/json") }
