@@ -310,7 +310,7 @@ test('an app is registered, gets a logo and a second secret, and is deleted', as
   await page.setInputFiles('#logo', { name: 'clock.png', mimeType: 'image/png', buffer: logo });
   await button(page, 'Use picture').click();
   await notice(page, /The app was changed/);
-  assert.equal(await page.evaluate(() => document.querySelector('img.logo').naturalWidth), 96);
+  await page.waitForFunction(() => document.querySelector('img.logo').naturalWidth === 96);
   await pictures(page, 'account-app');
   await button(page, 'Make a new secret').click();
   await page.getByRole('link', { name: 'I have copied it' }).click();
