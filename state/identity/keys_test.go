@@ -331,8 +331,8 @@ func TestKeysDoNotReachLogs(t *testing.T) {
 
 func TestIDsSortByTime(t *testing.T) {
 	last := ""
-	for i := range 100 {
-		id, err := state.NewID("resp_", start.Add(time.Duration(i)*time.Millisecond), seeded(uint64(i)))
+	for i := range 10_000 {
+		id, err := state.NewID("resp_", start.Add(time.Duration(i)*time.Microsecond), seeded(uint64(i)))
 		if err != nil || len(id) != 53 || id <= last {
 			t.Fatalf("got %q after %q, %v", id, last, err)
 		}
