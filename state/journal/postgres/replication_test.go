@@ -62,13 +62,15 @@ func loseReplica(t *testing.T, server *pgserver.Server) (back func()) {
 }
 
 // waits returns the process that waits for replication in a statement with a text, once there is another one than
-// before. It fails if there is none for long.
+// before. It fails if there is none for long. A process whose client has given up may go on waiting, if the request to
+// cancel its statement came too early, and has the row until then. So another one than before may also wait for a lock.
 func waits(t *testing.T, text string, before int) int {
 	t.Helper()
 	for late := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		var pid int
 		err := admin.QueryRow(ctx, `SELECT coalesce(min(pid), 0) FROM pg_stat_activity
-			WHERE wait_event = 'SyncRep' AND query LIKE '%' || $1 || '%' AND pid <> $2`, text, before).Scan(&pid)
+			WHERE (wait_event = 'SyncRep' OR wait_event_type = 'Lock' AND $2 <> 0)
+			AND query LIKE '%' || $1 || '%' AND pid <> $2`, text, before).Scan(&pid)
 		if err != nil {
 			t.Fatal(err)
 		}
