@@ -57,27 +57,32 @@ func (m *Model) Embed(ctx context.Context, r *vector.Request,
 
 // embed adds up a direction for each word, and a small one for the whole input, so that no two inputs are the same.
 func embed(model string, in *vector.Input) []float32 {
-	whole := string(in.Text) + string(in.Tokens)
-	separates := func(c rune) bool { return strings.ContainsRune(separators, c) }
-	words := strings.FieldsFunc(strings.ToLower(whole), separates)
-	if in.Media != "" {
-		whole, words = string(in.Raw), nil
+	whole := fields.TextOf(in.Text)
+	if in.Tokens != nil {
+		whole = fields.TextOf(in.Tokens)
 	}
-	n := in.Dimensions
-	n = cmp.Or(n, defaultDimensions)
-	v := make([]float32, n)
-	addDirection(v, model+"\x00"+whole, 0.25)
-	for _, word := range words[:min(len(words), embeddedWords)] {
-		addDirection(v, model+"\x00"+word, 1)
+	left := embeddedWords
+	if in.Media != "" {
+		whole, left = fields.TextOf(in.Raw), 0
+	}
+	v := make([]float32, cmp.Or(in.Dimensions, defaultDimensions))
+	addDirection(v, model, whole, 0.25)
+	for word := range strings.FieldsFuncSeq(whole, func(c rune) bool { return strings.ContainsRune(separators, c) }) {
+		if left--; left < 0 {
+			break
+		}
+		addDirection(v, model, strings.ToLower(word), 1)
 	}
 	vector.Scale(v)
 	return v
 }
 
-// addDirection adds a direction that depends on name.
-func addDirection(v []float32, name string, weight float32) {
+// addDirection adds a direction that depends on model and text.
+func addDirection(v []float32, model, text string, weight float32) {
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, name) // a hash takes everything
+	for _, part := range []string{model, "\x00", text} {
+		_, _ = io.WriteString(h, part) // a hash takes everything
+	}
 	r := rand.New(rand.NewPCG(h.Sum64(), 0))
 	for i := range v {
 		v[i] += weight * (2*r.Float32() - 1)

@@ -13,6 +13,7 @@ import (
 	"stagedoor/providers/shapes/embeddings"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/vector"
+	"stagedoor/test/sizes"
 )
 
 // embed returns the vectors of the simulator for texts.
@@ -46,6 +47,28 @@ func embed(t *testing.T, texts ...string) (vectors [][]float32) {
 		vectors = append(vectors, v)
 	}
 	return vectors
+}
+
+// TestALongListOfTokensTakesNoMemoryForEach: the simulator looks at the first tokens only.
+func TestALongListOfTokensTakesNoMemoryForEach(t *testing.T) {
+	body := []byte(`{"model":"m","input":[` + strings.Repeat("1,", 4<<20) + `1]}`)
+	r, err := embeddings.Dialect.Check(body, shapes.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := sandbox.Model{Env: dialoguetest.NewEnv(1_700_000_000, "made")}
+	cost := sizes.Measure(0, func() {
+		source, _, err := m.Embed(t.Context(), r, http.Header{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := source(nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if cost.Peak > 2*int64(len(body)) {
+		t.Errorf("%d bytes of memory for a list of %d bytes", cost.Peak, len(body))
+	}
 }
 
 // TestVectorsOfTheSimulatorFollowFromTheirTexts checks length and similarity, which is the dot product.

@@ -43,7 +43,7 @@ func ReadConversation(body []byte, maxItems int) (r ConversationRequest, err *di
 		return r, nil
 	case !v.IsArray():
 		return r, dialogue.Invalid("items", "must be an array")
-	case len(elements(v)) > maxItems:
+	case longerThan(v, maxItems):
 		return r, dialogue.Invalid("items", fmt.Sprintf("must have at most %d items", maxItems))
 	}
 	if err := each("items", v, checkItem); err != nil {
@@ -52,6 +52,15 @@ func ReadConversation(body []byte, maxItems int) (r ConversationRequest, err *di
 	var w jsonw.Writer
 	r.Input = w.Object().Key("input").RawString(v.Raw).End().Buf
 	return r, nil
+}
+
+// longerThan reports whether an array has more than n elements. It reads no more of it than that takes.
+func longerThan(v gjson.Result, n int) bool {
+	v.ForEach(func(_, _ gjson.Result) bool {
+		n--
+		return n >= 0
+	})
+	return n < 0
 }
 
 // checkConversation reads the id of a conversation, as a string or in an object.
