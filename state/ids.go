@@ -19,7 +19,7 @@ func NewID(prefix string, now time.Time, random io.Reader) (string, error) {
 	if _, err := io.ReadFull(random, b[8:]); err != nil {
 		return "", fmt.Errorf("make id: %w", err)
 	}
-	fraction := uint16(now.Nanosecond() % int(time.Millisecond) << 12 / int(time.Millisecond))
+	fraction := uint16(now.UnixNano() % int64(time.Millisecond) << 12 / int64(time.Millisecond))
 	binary.BigEndian.PutUint16(b[8:], fraction<<4|uint16(b[9]&0xf))
 	id := make([]byte, 0, 64)
 	return string(hex.AppendEncode(append(id, prefix...), b[2:])), nil
